@@ -1,0 +1,84 @@
+"""Text to token ids and back, by a SentencePiece model."""
+
+import os
+import pathlib
+from collections.abc import Iterable
+
+import sentencepiece
+
+__all__ = ["SHIPPED_PATH", "Vocabulary"]
+
+# The 8,000 pieces trained on the shipped corpora.
+SHIPPED_PATH = pathlib.Path(__file__).parent / "data" / "spiece.model"
+
+
+class Vocabulary:
+  """A SentencePiece model with T5's conventions: PAD 0, EOS 1, no BOS.
+
+  A model's embedding table may have more rows than the vocabulary has pieces
+  (T5 pads its own from 32,000 to 32,128); `decode` skips such ids.
+
+  Attributes:
+    size: Number of pieces.
+    pad_id: Id of padding, 0 in T5; also what the decoder starts from.
+    eos_id: Id of the end of the text, 1 in T5.
+  """
+
+  def __init__(self, path: str | os.PathLike[str] = SHIPPED_PATH):
+    """Loads a model file.
+
+    Args:
+      path: A SentencePiece model, e.g. T5's `spiece.model`.
+
+    Raises:
+      FileNotFoundError: There is no file at `path`.
+      ValueError: The file is no SentencePiece model, or it does not define
+        padding and the end of the text.
+    """
+    path = pathlib.Path(path)
+    if not path.is_file():
+      raise FileNotFoundError(
+          f"`path` must be a SentencePiece model file. Got {str(path)!r}, "
+          "which does not exist."
+      )
+    try:
+      self._pieces = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    except (RuntimeError, OSError) as error:
+      raise ValueError(
+          f"`path` must be a SentencePiece model file. Got {str(path)!r}."
+      ) from error
+    self.size: int = self._pieces.get_piece_size()
+    self.pad_id: int = self._pieces.pad_id()
+    self.eos_id: int = self._pieces.eos_id()
+    if self.pad_id < 0 or self.eos_id < 0:
+      raise ValueError(
+          "The model at `path` must define PAD and EOS. "
+          f"Got PAD {self.pad_id}, EOS {self.eos_id}."
+      )
+
+  def encode(self, text: str) -> list[int]:
+    """Token ids of a text, without EOS."""
+    return self._pieces.encode(text)
+
+  def decode(self, ids: Iterable[int]) -> str:
+    """Text of token ids up to the first EOS.
+
+    Args:
+      ids: Token ids, a list or a one-axis array. Padding and ids beyond the
+        last piece are skipped.
+
+    Returns:
+      The text, as SentencePiece normalises it.
+
+    Raises:
+      ValueError: An id is negative.
+    """
+    kept = []
+    for token in map(int, ids):
+      if token < 0:
+        raise ValueError(f"`ids` must not be negative. Got {token}.")
+      if token == self.eos_id:
+        break
+      if token != self.pad_id and token < self.size:
+        kept.append(token)
+    return self._pieces.decode(kept)
