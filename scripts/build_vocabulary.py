@@ -3,8 +3,8 @@
 python scripts/build_vocabulary.py --output=/tmp/spiece.model
 """
 
-from absl import app, flags
 import sentencepiece
+from absl import app, flags
 
 from spec_t5x import corpora
 
@@ -13,6 +13,7 @@ _SIZE = flags.DEFINE_integer("size", 8000, "Number of pieces.")
 
 
 def main(_: list[str]) -> None:
+  """Reads the shipped training pairs and writes the model file."""
   texts = []
   for task in corpora.PREFIXES:
     for pair in corpora.load_pairs(task, "train"):

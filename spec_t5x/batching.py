@@ -10,9 +10,9 @@ The order is a function of (seed, epoch) alone: a run that stopped after
 seen. numpy only.
 """
 
-from collections.abc import Iterator, Sequence
 import dataclasses
 import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
