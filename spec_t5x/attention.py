@@ -3,9 +3,9 @@
 import functools
 from typing import Any
 
-from flax import linen as nn
 import jax
 import jax.numpy as jnp
+from flax import linen as nn
 from jaxtyping import Array, Float, Int
 
 from spec_t5x import layers

@@ -6,18 +6,18 @@ the decoder are [out, in], and query, key and value (wi_0 and wi_1) stand in
 one matrix. A CPU reads few-row products two to three times faster that way.
 """
 
-from collections.abc import Callable, Sequence
 import functools
 import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 from flax.linen import partitioning as nn_partitioning
-import jax
 from jax import lax
-import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
-import numpy as np
 
 param_with_axes = nn_partitioning.param_with_axes
 with_sharding_constraint = nn_partitioning.with_sharding_constraint
