@@ -39,7 +39,7 @@ class Vocabulary:
     if not path.is_file():
       raise FileNotFoundError(
           f"`path` must be a SentencePiece model file. Got {str(path)!r}, "
-          "which does not exist."
+          "where there is no file."
       )
     try:
       self._pieces = sentencepiece.SentencePieceProcessor(model_file=str(path))

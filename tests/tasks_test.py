@@ -1,0 +1,171 @@
+"""Tests of the SeqIO tasks.
+
+Nothing can be downloaded in a test: the papers' data sets are written in small,
+under the names and with the columns that TensorFlow Datasets gives them.
+"""
+
+import pytest
+
+seqio = pytest.importorskip("seqio")
+tfds = pytest.importorskip("tensorflow_datasets")
+tf = pytest.importorskip("tensorflow")
+
+from spec_t5x import corpora, tasks, vocabulary  # noqa: E402
+
+LENGTHS = {"inputs": 64, "targets": 32}
+# Texts by data set and column; other columns are left empty.
+TEXTS = {
+    "wmt_t2t_translate/de-en": {"en": "Click Save.", "de": "Klicken Sie."},
+    "cnn_dailymail": {
+        "article": "It rains.\nA lot.",
+        "highlights": "Rain .\nIt",
+    },
+    "xsum": {"document": "It snows in May.", "summary": "Snow."},
+    "lm1b": {"text": "It is late ."},
+}
+
+
+@pytest.fixture(scope="module")
+def pieces():
+  return vocabulary.Vocabulary()
+
+
+@pytest.fixture(scope="module")
+def paper_names():
+  return tasks.register_papers(
+      vocabulary.SHIPPED_PATH, extra_ids=0, name_prefix="test_"
+  )
+
+
+@pytest.fixture(scope="module")
+def tfds_data_dir(tmp_path_factory):
+  """A folder with one example in each split of each of the papers' data."""
+  data_dir = tmp_path_factory.mktemp("tfds")
+  for name, texts in TEXTS.items():
+    builder = tfds.builder(name)
+    columns = builder.info.features
+    example = {column: texts.get(column, "") for column in columns}
+    dataset = tf.data.Dataset.from_tensors(example)
+    splits = ("train", "test") if name == "lm1b" else corpora.SPLITS
+    tfds.dataset_builders.store_as_tfds_dataset(
+        name=builder.name,
+        config=builder.builder_config and builder.builder_config.name,
+        version=str(builder.version),
+        features=columns,
+        split_datasets=dict.fromkeys(splits, dataset),
+        data_dir=data_dir,
+    )
+  seqio.set_tfds_data_dir_override(str(data_dir))
+  yield data_dir
+  seqio.set_tfds_data_dir_override(None)
+
+
+def first_example(name, split):
+  task = seqio.get_mixture_or_task(name)
+  dataset = task.get_dataset(
+      {k: LENGTHS[k] for k in task.output_features}, split, shuffle=False
+  )
+  return next(dataset.as_numpy_iterator())
+
+
+@pytest.mark.parametrize("corpus", corpora.PREFIXES)
+def test_shipped_task_has_the_ids_of_our_own_vocabulary(pieces, corpus):
+  """TensorFlow's tokenizer and the one used in training must agree."""
+  tasks.register_shipped()
+  task = seqio.get_mixture_or_task(f"spec_t5x_{corpus}")
+  dataset = task.get_dataset(LENGTHS, "validation", shuffle=False)
+  examples = list(dataset.as_numpy_iterator())
+  pairs = corpora.load_pairs(corpus, "validation")
+  num_reordered = 0
+  for pair, example in zip(pairs, examples, strict=True):
+    for name, text in (("inputs", pair.source), ("targets", pair.target)):
+      ids = [*pieces.encode(text)[: LENGTHS[name] - 1], pieces.eos_id]
+      # "...." is "..." "." to one and "." "..." to the other: equally likely.
+      assert sorted(example[name].tolist()) == sorted(ids)
+      num_reordered += example[name].tolist() != ids
+  assert num_reordered <= 2
+
+
+def test_shipped_task_is_shuffled_by_its_seed():
+  tasks.register_shipped()
+  task = seqio.get_mixture_or_task("spec_t5x_ende")
+
+  def order(seed):
+    dataset = task.get_dataset(LENGTHS, "test", shuffle=True, seed=seed)
+    return [x["targets"].tolist() for x in dataset.as_numpy_iterator()]
+
+  first = order(1)
+  assert first == order(1)
+  assert first != order(2)
+  assert sorted(first) == sorted(order(2))
+
+
+@pytest.mark.parametrize("split", corpora.SPLITS)
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "test_wmt14_ende",
+            {
+                "inputs": "translate English to German: Click Save.",
+                "targets": "Klicken Sie.",
+            },
+        ),
+        (
+            "test_cnn_dailymail",
+            {"inputs": "summarize: It rains. A lot.", "targets": "Rain . It"},
+        ),
+        (
+            "test_xsum",
+            {"inputs": "summarize: It snows in May.", "targets": "Snow."},
+        ),
+        ("test_lm1b", {"targets": "It is late ."}),
+    ],
+)
+def test_papers_tasks_read_tensorflow_datasets(
+    pieces, paper_names, tfds_data_dir, name, split, expected
+):
+  assert name in paper_names
+  example = first_example(name, split)
+  ids = {k: v.tolist() for k, v in example.items() if k in LENGTHS}
+  assert all(row[-1] == pieces.eos_id for row in ids.values())
+  assert {k: pieces.decode(row) for k, row in ids.items()} == expected
+
+
+def test_translation_is_scored_by_bleu_and_summaries_by_rouge(paper_names):
+  def scores(name):
+    (metric_fn,) = seqio.get_mixture_or_task(name).metric_fns
+    return metric_fn(targets=["a b c d e f"], predictions=["a b c d e"])
+
+  # Five right words of six: the penalty is exp(1 - 6 / 5).
+  assert scores("test_wmt14_ende") == {"bleu": pytest.approx(81.873, abs=1e-3)}
+  for name in ("test_cnn_dailymail", "test_xsum"):
+    assert scores(name).keys() == {"rouge1", "rouge2", "rougeL"}
+  assert not seqio.get_mixture_or_task("test_lm1b").metric_fns
+
+
+def test_texts_are_compared_without_line_breaks(paper_names):
+  task = seqio.get_mixture_or_task("test_cnn_dailymail")
+  assert task.postprocess_fn("Rain .\nIt ", is_target=True) == "Rain . It"
+
+
+def test_registering_again_is_harmless():
+  assert tasks.register_shipped() == tasks.register_shipped()
+
+
+def test_another_vocabulary_needs_another_name(tmp_path):
+  tasks.register_shipped()
+  copy = tmp_path / "spiece.model"
+  copy.write_bytes(vocabulary.SHIPPED_PATH.read_bytes())
+  with pytest.raises(ValueError, match="Choose another `name_prefix`"):
+    tasks.register_shipped(copy)
+  names = tasks.register_shipped(copy, name_prefix="copy_")
+  assert names == ("copy_ende", "copy_summ")
+
+
+@pytest.mark.parametrize(
+    "register", [tasks.register_shipped, tasks.register_papers]
+)
+def test_missing_vocabulary_is_named(register, tmp_path):
+  with pytest.raises(FileNotFoundError, match="`vocabulary_path` must be a"):
+    register(tmp_path / "spiece.model")
