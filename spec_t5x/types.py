@@ -10,10 +10,10 @@ Axis legend, used in every signature:
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, UInt32
 
 Params = Any
 Context = Any
@@ -76,5 +76,79 @@ class Scorer(Protocol):
     Returns:
       `logits[b, i]`, the logits of position `index[b] + i + 1`, float32, and
       the cache that holds the block.
+    """
+    ...
+
+
+class Proposal(NamedTuple):
+  """What a draft proposes in one iteration.
+
+  Attributes:
+    tokens: the drafted tokens.
+    probs: the law each was drawn from, the very array it was sampled with;
+      None if the tokens are a deterministic function of what is known (then
+      the law is a point mass and no array of vocabulary size exists).
+    num_drafted: how many of the tokens count, per row; None for all. It may
+      depend on anything the draft knows, the last counted token included,
+      but that token must be counted.
+  """
+
+  tokens: Int[Array, "batch gamma"]
+  probs: Float[Array, "batch gamma vocab"] | None
+  num_drafted: Int[Array, " batch"] | None = None
+
+
+class Draft(Protocol):
+  """A source of proposals.
+
+  Attributes:
+    gamma: tokens proposed in one iteration.
+  """
+
+  gamma: int
+
+  def start(
+      self, params: Params, inputs: Int[Array, "batch inputs"]
+  ) -> Context:
+    """Does all work that depends on the inputs alone, once per text."""
+    ...
+
+  def init_cache(self, batch: int, length: int) -> Cache:
+    """Returns what `propose` carries from one iteration to the next."""
+    ...
+
+  def prefill(
+      self,
+      params: Params,
+      context: Context,
+      cache: Cache,
+      tokens: Int[Array, "batch block"],
+  ) -> Cache:
+    """Reads the beginning of the texts: BOS and forced prompts."""
+    ...
+
+  def propose(
+      self,
+      params: Params,
+      context: Context,
+      cache: Cache,
+      tokens: Int[Array, "batch length"],
+      index: Int[Array, " batch"],
+      law: Any,
+      bits: UInt32[Array, "batch gamma 2"],
+  ) -> tuple[Proposal, Cache]:
+    """Proposes the tokens at positions `index + 1` to `index + gamma`.
+
+    Args:
+      params: the draft's parameters.
+      context: as returned by `start`.
+      cache: as returned by the previous call.
+      tokens: the texts; known up to and including position `index`.
+      index: position of each row's last known token.
+      law: `law.Law`, how tokens are drawn, shared with the target.
+      bits: random words, two for each token.
+
+    Returns:
+      The proposal and the cache.
     """
     ...

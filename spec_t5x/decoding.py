@@ -1,0 +1,329 @@
+"""The decoding loop: plain and speculative, one jitted `while_loop`.
+
+Two texts in flight, gamma = 3, "." unknown, | the last known token, which
+neither model has read yet:
+
+  tokens   BOS the|  .    .    .    .    .     index 1
+           BOS a    cat| .    .    .    .      index 2
+  draft    BOS the| quick red  fox
+           BOS a    cat| sat  on   a
+  target   reads the four tokens from | on and gives four laws
+  verdict  "quick" accepted, "red" rejected, "brown" drawn instead; row 2
+           accepts all three, and a fourth token comes from the last law
+  tokens   BOS the  quick brown| .    .    .   index 3
+           BOS a    cat  sat  on   a    mat|   index 6
+
+What stands right of | is never read as known and never cleared. With gamma = 0
+the target reads one token and one token is drawn: plain decoding.
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
+
+from spec_t5x import verification
+from spec_t5x.decoding_types import (
+    Contexts,
+    Counts,
+    Decoded,
+    Models,
+    Rows,
+    Settings,
+    Weights,
+)
+from spec_t5x.drafts.model import read_block
+from spec_t5x.law import Law, log_prob
+from spec_t5x.types import PAD_ID, Cache, Proposal
+
+
+class State(NamedTuple):
+  """What an iteration reads and writes."""
+
+  tokens: Int[Array, "rows length"]
+  token_log_probs: Float[Array, "rows length"]
+  index: Int[Array, " rows"]
+  finished: Bool[Array, " rows"]
+  finite: Bool[Array, " rows"]
+  target_cache: Cache
+  draft_cache: Cache
+  counts: Counts
+  iteration: Int[Array, ""]
+
+
+def start(
+    models: Models, weights: Weights, inputs: Int[Array, "batch inputs"]
+) -> Contexts:
+  """Encodes the inputs with both models."""
+  draft = None
+  if models.draft:
+    draft = models.draft.start(weights.draft, inputs)
+  return Contexts(models.target.start(weights.target, inputs), draft)
+
+
+def generate(
+    models: Models,
+    settings: Settings,
+    weights: Weights,
+    contexts: Contexts,
+    rows: Rows,
+) -> Decoded:
+  """Decodes every row to EOS or to its limit.
+
+  The law of a row's tokens is exactly the target's for `lenience` 1
+  (Leviathan et al. 2023, A.1), whatever the draft, and depends on nothing
+  but its own input, key, temperature and limit.
+
+  Args:
+    models: target and draft.
+    settings: static settings.
+    weights: parameters of both.
+    contexts: as returned by `start`, one row per input.
+    rows: prompts, limits, temperatures, keys.
+
+  Returns:
+    Tokens, log-probabilities and counts.
+  """
+  contexts = jax.tree.map(
+      lambda x: jnp.repeat(x, settings.num_decodes, axis=0), contexts
+  )
+  law = Law(rows.temperature, settings.sampling, models.target.vocab_size)
+  state = _prefill(models, settings, weights, contexts, rows)
+
+  def iterate(state: State) -> State:
+    words = _random_words(rows.keys, state.iteration, models.gamma)
+    proposal, draft_cache = _propose(
+        models, weights, contexts, state, law, words
+    )
+    tokens = _write(state.tokens, state.index + 1, proposal.tokens)
+    block = read_block(tokens, state.index, models.gamma + 1)
+    raw, target_cache = models.target.extend(
+        weights.target, contexts.target, state.target_cache, block, state.index
+    )
+    logits = law.adjust(raw, tokens, state.index + 1)
+    room = rows.limit - state.index
+    verdict, probs = _verify(settings, law, logits, proposal, words, room)
+    state = state._replace(
+        tokens=tokens,
+        target_cache=target_cache,
+        draft_cache=draft_cache,
+        finite=state.finite & jnp.isfinite(raw).all(axis=(1, 2)),
+        iteration=state.iteration + 1,
+    )
+    return _emit(settings, state, proposal, verdict, logits, probs, room)
+
+  running = lambda state: ~jnp.all(state.finished)
+  return _result(settings, jax.lax.while_loop(running, iterate, state))
+
+
+def decode(
+    models: Models,
+    settings: Settings,
+    weights: Weights,
+    inputs: Int[Array, "batch inputs"],
+    rows: Rows,
+) -> Decoded:
+  """Encodes and decodes; see `start` and `generate`."""
+  contexts = start(models, weights, inputs)
+  return generate(models, settings, weights, contexts, rows)
+
+
+def _prefill(models, settings, weights, contexts, rows: Rows) -> State:
+  """Buffers with BOS and the prompts written and read."""
+  batch, width = rows.prompt.shape
+  gamma = models.gamma
+  # A block may reach gamma + 1 positions past the text's last one.
+  length = settings.max_length + gamma + 1
+  tokens = jnp.full((batch, length), PAD_ID, "int32")
+  tokens = tokens.at[:, 1 : width + 1].set(rows.prompt)
+  target_cache = models.target.init_cache(batch, length)
+  draft_cache = models.draft.init_cache(batch, length) if models.draft else ()
+  if width:
+    # Rows with shorter prompts get padding cached behind theirs: it is
+    # overwritten before it is ever visible.
+    known = tokens[:, :width]
+    _, target_cache = models.target.extend(
+        weights.target,
+        contexts.target,
+        target_cache,
+        known,
+        jnp.zeros(batch, "int32"),
+    )
+    if models.draft:
+      draft_cache = models.draft.prefill(
+          weights.draft, contexts.draft, draft_cache, known
+      )
+  index = jnp.sum(rows.prompt != PAD_ID, axis=1, dtype="int32")
+  return State(
+      tokens=tokens,
+      token_log_probs=jnp.zeros((batch, length)),
+      index=index,
+      finished=index >= rows.limit,
+      finite=jnp.ones(batch, bool),
+      target_cache=target_cache,
+      draft_cache=draft_cache,
+      counts=Counts(
+          accept_counts=jnp.zeros((batch, gamma + 1), "int32"),
+          tested=jnp.zeros((batch, gamma), "int32"),
+          accepted=jnp.zeros((batch, gamma), "int32"),
+          overlap=jnp.zeros((batch, gamma)),
+          iterations=jnp.zeros(batch, "int32"),
+          emitted=jnp.zeros(batch, "int32"),
+      ),
+      iteration=jnp.zeros((), "int32"),
+  )
+
+
+class _Words(NamedTuple):
+  """Random numbers of one iteration; no two uses share any."""
+
+  draft: UInt32[Array, "rows gamma 2"]
+  accept: Float[Array, "rows gamma"]
+  next_token: UInt32[Array, "rows 2"]
+
+
+def _random_words(
+    keys: PRNGKeyArray[Array, " rows"], iteration: Int[Array, ""], gamma: int
+) -> _Words:
+  """Draws from the stream of (row, iteration).
+
+  Not of the absolute position: block verification looks at positions past
+  the last accepted one, and seeing their numbers again would bias it.
+  """
+  draw = lambda key: jax.random.bits(
+      jax.random.fold_in(key, iteration), (3 * gamma + 2,), "uint32"
+  )
+  words = jax.vmap(draw)(keys)
+  draft, accept, next_token = jnp.split(words, [2 * gamma, 3 * gamma], axis=1)
+  return _Words(
+      draft=draft.reshape(-1, gamma, 2),
+      # The 24 bits that float32 holds: uniform on [0, 1), 1 excluded.
+      accept=(accept >> 8).astype("float32") * 2.0**-24,
+      next_token=next_token,
+  )
+
+
+def _propose(models, weights, contexts, state: State, law: Law, words: _Words):
+  """Asks the draft, if there is one."""
+  if not models.draft:
+    nothing = jnp.zeros((state.index.size, 0), "int32")
+    return Proposal(nothing, None), state.draft_cache
+  return models.draft.propose(
+      weights.draft,
+      contexts.draft,
+      state.draft_cache,
+      state.tokens,
+      state.index,
+      law,
+      words.draft,
+  )
+
+
+def _verify(settings, law: Law, logits, proposal, words: _Words, room):
+  """Returns the verdict and, unless all rows are greedy, the target's laws.
+
+  Drafted tokens for which a row has no room left are not tested: they say
+  nothing about the draft.
+  """
+  gamma = proposal.tokens.shape[1]
+  num_drafted = jnp.minimum(room, gamma)
+  if proposal.num_drafted is not None:
+    num_drafted = jnp.minimum(num_drafted, proposal.num_drafted)
+  if law.sampling.greedy:
+    verify = lambda logits, tokens, num_drafted: verification.verify_greedy(
+        logits, tokens, settings.lenience, num_drafted
+    )
+    verdict = jax.vmap(verify)(logits, proposal.tokens, num_drafted)
+    return verdict, None
+  probs = law.probs(logits)
+  verify = verification.verify_tokens
+  if settings.block_verification:
+    verify = verification.verify_block
+  elif settings.lenience < 1:
+    verify = functools.partial(verify, lenience=settings.lenience)
+  verdict = jax.vmap(verify)(
+      probs,
+      proposal.probs,
+      proposal.tokens,
+      words.accept,
+      words.next_token,
+      num_drafted=num_drafted,
+  )
+  return verdict, probs
+
+
+def _emit(settings, state: State, proposal, verdict, logits, probs, room):
+  """Appends the accepted tokens and the next one, to EOS or to the limit."""
+  gamma = proposal.tokens.shape[1]
+  place = jnp.arange(gamma + 1)
+  num_accepted = verdict.num_accepted[:, None]
+  drafted = jnp.pad(proposal.tokens, ((0, 0), (0, 1)))
+  block = jnp.where(place < num_accepted, drafted, verdict.next_token[:, None])
+  candidates = num_accepted[:, 0] + 1
+  is_eos = (block == settings.eos_id) & (place <= num_accepted)
+  to_eos = jnp.where(is_eos.any(axis=1), is_eos.argmax(axis=1) + 1, gamma + 2)
+  emitted = jnp.minimum(jnp.minimum(candidates, to_eos), room)
+  emitted = jnp.where(state.finished, 0, emitted)
+  index = state.index + emitted
+  log_probs = _token_log_probs(settings, block, logits, probs)
+  return state._replace(
+      tokens=_write(state.tokens, state.index + 1, block),
+      token_log_probs=_write(state.token_log_probs, state.index + 1, log_probs),
+      index=index,
+      finished=state.finished | (to_eos <= emitted) | (emitted >= room),
+      counts=_count(state, verdict, emitted),
+  )
+
+
+def _token_log_probs(settings, block, logits, probs):
+  if not settings.rescale_log_probs:
+    return log_prob(logits, block)
+  if probs is None:
+    return jnp.zeros(block.shape)
+  chosen = jnp.take_along_axis(probs, block[..., None], axis=-1)[..., 0]
+  return jnp.log(chosen)
+
+
+def _count(state: State, verdict, emitted) -> Counts:
+  """Adds one iteration. What lies past the last emitted token never counts."""
+  counts, active = state.counts, ~state.finished
+  gamma = counts.tested.shape[1]
+  accepted = jnp.minimum(verdict.num_accepted, emitted)
+  # The drafted token at the place of a rejection was tested, too.
+  tested = jnp.minimum(verdict.num_tested, emitted)
+  place = jnp.arange(gamma)
+  was_tested = (place < tested[:, None]) & active[:, None]
+  histogram = jax.nn.one_hot(accepted, gamma + 1, dtype="int32")
+  return Counts(
+      accept_counts=counts.accept_counts + histogram * active[:, None],
+      tested=counts.tested + was_tested,
+      accepted=counts.accepted + (was_tested & (place < accepted[:, None])),
+      overlap=counts.overlap + jnp.where(was_tested, verdict.overlap, 0.0),
+      iterations=counts.iterations + active,
+      emitted=counts.emitted + emitted,
+  )
+
+
+def _write(
+    buffer: Int[Array, "rows length"],
+    index: Int[Array, " rows"],
+    block: Int[Array, "rows block"],
+) -> Int[Array, "rows length"]:
+  """Overwrites `buffer[b, index[b] : index[b] + block]` of each row."""
+  write = lambda row, at, new: jax.lax.dynamic_update_slice(row, new, (at,))
+  return jax.vmap(write)(buffer, index, block.astype(buffer.dtype))
+
+
+def _result(settings, state: State) -> Decoded:
+  """Cuts the buffers to the texts and blanks what was never known."""
+  place = jnp.arange(1, settings.max_length + 1)
+  known = place <= state.index[:, None]
+  text = slice(1, settings.max_length + 1)
+  return Decoded(
+      tokens=jnp.where(known, state.tokens[:, text], PAD_ID),
+      token_log_probs=jnp.where(known, state.token_log_probs[:, text], 0.0),
+      finite=state.finite,
+      counts=state.counts,
+  )
