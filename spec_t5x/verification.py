@@ -227,24 +227,33 @@ def _verdict(
     lenience: float = 1.0,
 ) -> Verification:
   """Draws the next token; `scaled` is p as it enters the residual."""
-  gamma, vocab = len(block.tokens), block.p.shape[-1]
-  # Behind the last drafted token no draft is subtracted: places out of range
-  # read as the zero law.
-  place = jnp.where(num_accepted < block.num_drafted, num_accepted, gamma)
-  if block.q is None:
-    token = block.tokens.at[place].get(mode="fill", fill_value=-1)
-    q = nn.one_hot(token, vocab)
-  else:
-    q = block.q.at[place].get(mode="fill", fill_value=0.0)
-  residual = residual_probs(scaled[num_accepted], q)
+  residual = residual_probs(
+      scaled[num_accepted], _draft_law(block, num_accepted)
+  )
   overlap = overlaps(block.p[:-1], block.q, block.tokens, lenience)
+  drafted = jnp.arange(block.tokens.size) < block.num_drafted
   return Verification(
       num_accepted=num_accepted,
       next_token=sample(residual, next_token_bits),
       num_tested=jnp.minimum(num_accepted + 1, block.num_drafted),
       accept_prob=accept_prob,
-      overlap=jnp.where(jnp.arange(gamma) < block.num_drafted, overlap, 0.0),
+      overlap=jnp.where(drafted, overlap, 0.0),
   )
+
+
+def _draft_law(
+    block: _Block, place: Int[Array, ""]
+) -> Float32[Array, " vocab"]:
+  """Returns q at `place`, zero throughout behind the last drafted token."""
+  gamma, vocab = block.tokens.size, block.p.shape[-1]
+  if not gamma:
+    return jnp.zeros(vocab)
+  # Places out of range read as the fill value.
+  place = jnp.where(place < block.num_drafted, place, gamma)
+  if block.q is None:
+    token = block.tokens.at[place].get(mode="fill", fill_value=-1)
+    return nn.one_hot(token, vocab)
+  return block.q.at[place].get(mode="fill", fill_value=0.0)
 
 
 def _survival(block: _Block) -> Float32[Array, " gamma_plus_1"]:
