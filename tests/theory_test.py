@@ -54,7 +54,7 @@ def test_figure_3_to_the_digit(row):
 # A.5: greedy, T5-small, gamma = 8, c = 0.015.
 @pytest.mark.parametrize(
     ("lenience", "speed"),
-    [("1", 3.3), ("0.5", 3.3), ("0.3", 3.9), ("0.1", 4.9)],
+    [("1", "3.3"), ("0.5", "3.3"), ("0.3", "3.9"), ("0.1", "4.9")],
 )
 def test_greedy_lenience_speeds(lenience, speed):
   (row,) = [
