@@ -41,8 +41,9 @@ def resolve(
         " organization/name."
     )
   import huggingface_hub
+  from huggingface_hub import constants
 
-  cache = cache_dir or huggingface_hub.constants.HF_HUB_CACHE
+  cache = cache_dir or constants.HF_HUB_CACHE
   reasons = []
   for local_files_only in (True, False):
     try:

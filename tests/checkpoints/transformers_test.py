@@ -1,5 +1,6 @@
 """Tests against `transformers` itself: names, logits, both directions."""
 
+import functools
 import json
 
 import jax
@@ -55,8 +56,13 @@ def their_logits(theirs):
   return output.logits.numpy()
 
 
+@functools.cache
+def compiled(config):
+  return jax.jit(network.build(config).apply)
+
+
 def our_logits(config, params):
-  return jax.jit(network.build(config).apply)(
+  return compiled(config)(
       {"params": params},
       jnp.asarray(INPUTS),
       jnp.asarray(OUTPUTS),
