@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
+from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 
 from spec_t5x import verification
 from spec_t5x.decoding_types import (
@@ -134,8 +134,9 @@ def _prefill(models, settings, weights, contexts, rows: Rows) -> State:
   """Buffers with BOS and the prompts written and read."""
   batch, width = rows.prompt.shape
   gamma = models.gamma
-  # A block may reach gamma + 1 positions past the text's last one.
-  length = settings.max_length + gamma + 1
+  # A finished row stands at `max_length`. The block that it goes on to read
+  # reaches gamma positions further, the one that it writes gamma + 1.
+  length = settings.max_length + gamma + 2
   tokens = jnp.full((batch, length), PAD_ID, "int32")
   tokens = tokens.at[:, 1 : width + 1].set(rows.prompt)
   target_cache = models.target.init_cache(batch, length)
@@ -185,7 +186,7 @@ class _Words(NamedTuple):
 
 
 def _random_words(
-    keys: PRNGKeyArray[Array, " rows"], iteration: Int[Array, ""], gamma: int
+    keys: Key[Array, " rows"], iteration: Int[Array, ""], gamma: int
 ) -> _Words:
   """Draws from the stream of (row, iteration).
 
@@ -198,7 +199,7 @@ def _random_words(
   words = jax.vmap(draw)(keys)
   draft, accept, next_token = jnp.split(words, [2 * gamma, 3 * gamma], axis=1)
   return _Words(
-      draft=draft.reshape(-1, gamma, 2),
+      draft=draft.reshape(keys.size, gamma, 2),
       # The 24 bits that float32 holds: uniform on [0, 1), 1 excluded.
       accept=(accept >> 8).astype("float32") * 2.0**-24,
       next_token=next_token,

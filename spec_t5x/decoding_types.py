@@ -3,7 +3,7 @@
 import dataclasses
 from typing import NamedTuple
 
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from spec_t5x.law import Sampling
 from spec_t5x.types import EOS_ID, Context, Draft, Params, Scorer
@@ -75,7 +75,7 @@ class Rows(NamedTuple):
   prompt: Int[Array, "rows prompt"]
   limit: Int[Array, " rows"]
   temperature: Float[Array, " rows"]
-  keys: PRNGKeyArray[Array, " rows"]
+  keys: Key[Array, " rows"]
 
 
 class Counts(NamedTuple):

@@ -1,5 +1,6 @@
 """Text to token ids and back, by a SentencePiece model."""
 
+import functools
 import os
 import pathlib
 from collections.abc import Iterable
@@ -11,6 +12,9 @@ __all__ = ["SHIPPED_PATH", "Vocabulary"]
 # The 8,000 pieces trained on the shipped corpora.
 SHIPPED_PATH = pathlib.Path(__file__).parent / "data" / "spiece.model"
 
+# T5's own model has this many pieces, and 100 sentinels follow them.
+_T5_PIECES, _T5_SENTINELS = 32_000, 100
+
 
 class Vocabulary:
   """A SentencePiece model with T5's conventions: PAD 0, EOS 1, no BOS.
@@ -20,6 +24,7 @@ class Vocabulary:
 
   Attributes:
     size: Number of pieces.
+    num_ids: Number of ids that mean something: pieces and T5's sentinels.
     pad_id: Id of padding, 0 in T5; also what the decoder starts from.
     eos_id: Id of the end of the text, 1 in T5.
   """
@@ -48,6 +53,9 @@ class Vocabulary:
           f"`path` must be a SentencePiece model file. Got {str(path)!r}."
       ) from error
     self.size: int = self._pieces.get_piece_size()
+    self.num_ids: int = self.size
+    if self.size == _T5_PIECES:
+      self.num_ids += _T5_SENTINELS
     self.pad_id: int = self._pieces.pad_id()
     self.eos_id: int = self._pieces.eos_id()
     if self.pad_id < 0 or self.eos_id < 0:
@@ -55,6 +63,20 @@ class Vocabulary:
           "The model at `path` must define PAD and EOS. "
           f"Got PAD {self.pad_id}, EOS {self.eos_id}."
       )
+
+  def __eq__(self, other: object) -> bool:
+    """Whether both have the same pieces under the same ids."""
+    if not isinstance(other, Vocabulary):
+      return NotImplemented
+    return self._listing == other._listing
+
+  def __hash__(self) -> int:
+    """Hash of the pieces."""
+    return hash(self._listing)
+
+  @functools.cached_property
+  def _listing(self) -> tuple[str, ...]:
+    return tuple(self._pieces.id_to_piece(list(range(self.size))))
 
   def encode(self, text: str) -> list[int]:
     """Token ids of a text, without EOS."""

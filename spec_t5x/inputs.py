@@ -1,0 +1,131 @@
+"""Checks of the decoder's arguments, and their conversion to arrays."""
+
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+from jaxtyping import Array, Int, Key
+
+from spec_t5x.decoding_types import Counts
+from spec_t5x.model import Model
+from spec_t5x.statistics import DecodeStatistics
+from spec_t5x.types import PAD_ID
+
+# Models may pad one vocabulary to different sizes, at most this much apart.
+_MAX_PADDING = 128
+
+
+def check_settings(
+    gamma: int, lenience: float, num_decodes: int, max_decode_steps: int
+) -> None:
+  """Raises ValueError for a setting out of range."""
+  for name, value, least in (
+      ("gamma", gamma, 0),
+      ("num_decodes", num_decodes, 1),
+      ("max_decode_steps", max_decode_steps, 1),
+  ):
+    is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_int or value < least:
+      raise ValueError(
+          f"`{name}` must be an integer, at least {least}. Got {value!r}."
+      )
+  if not 0 < lenience <= 1:
+    raise ValueError(f"`lenience` must be in (0, 1]. Got {lenience}.")
+
+
+def num_ids(target: Model, draft: Model | None, vocab_size: int | None) -> int:
+  """Returns the number of ids that may be emitted; checks that models match.
+
+  Raises:
+    ValueError: vocabularies differ, sizes differ by more than padding, one
+      model is decoder-only and the other is not, or `vocab_size` is out of
+      range.
+  """
+  limit = target.config.vocab_size
+  if draft is not None:
+    if target.config.decoder_only != draft.config.decoder_only:
+      raise ValueError(
+          "`draft` must be decoder-only iff the target is. Got target"
+          f" {target.name!r} and draft {draft.name!r}."
+      )
+    if abs(draft.config.vocab_size - limit) > _MAX_PADDING:
+      raise ValueError(
+          f"`draft` must have the target's vocabulary, {limit} ids give or take"
+          f" {_MAX_PADDING} of padding. Got {draft.config.vocab_size}."
+      )
+    both = (target.vocabulary, draft.vocabulary)
+    if None not in both and both[0] != both[1]:
+      raise ValueError(
+          f"`draft` must have the target's vocabulary. The pieces of"
+          f" {target.name!r} and {draft.name!r} differ."
+      )
+    limit = min(limit, draft.config.vocab_size)
+  if vocab_size is None:
+    known = target.vocabulary.num_ids if target.vocabulary else limit
+    return min(known, limit)
+  if not 2 <= vocab_size <= limit:
+    raise ValueError(
+        f"`vocab_size` must be between 2 and {limit}. Got {vocab_size}."
+    )
+  return vocab_size
+
+
+def token_array(
+    name: str, rows: Sequence[Sequence[int]], limit: int
+) -> Int[np.ndarray, "batch length"]:
+  """Pads token ids to a rectangle.
+
+  Args:
+    name: of the argument, for errors.
+    rows: token ids, ragged or [batch, length].
+    limit: ids must be below this.
+
+  Raises:
+    ValueError: an id is no integer, negative or too large.
+  """
+  rows = [np.asarray(row) for row in rows]
+  for number, row in enumerate(rows):
+    if row.ndim != 1 or (row.size and row.dtype.kind not in "iu"):
+      raise ValueError(
+          f"`{name}[{number}]` must be a sequence of integers."
+          f" Got {row.dtype} with shape {row.shape}."
+      )
+    if row.size and not 0 <= row.min() <= row.max() < limit:
+      raise ValueError(
+          f"`{name}[{number}]` must hold ids in [0, {limit})."
+          f" Got {row.min()} to {row.max()}."
+      )
+  array = np.full((len(rows), max(map(len, rows))), PAD_ID, np.int32)
+  for number, row in enumerate(rows):
+    array[number, : len(row)] = row
+  return array
+
+
+def pad_to(
+    ids: Int[np.ndarray, "batch length"], multiple: int
+) -> Int[np.ndarray, "batch length"]:
+  """Pads the length to a multiple, so that few lengths are compiled."""
+  return np.pad(ids, ((0, 0), (0, -ids.shape[1] % multiple)))
+
+
+def row_keys(
+    seed: int, example_ids: Sequence[int], num_decodes: int
+) -> Key[Array, " rows"]:
+  """Returns one key per decode, from seed, example and decode alone."""
+  seed_key = jax.random.key(seed)
+
+  def keys_of(example_id):
+    example_key = jax.random.fold_in(seed_key, example_id)
+    fold = lambda decode: jax.random.fold_in(example_key, decode)
+    return jax.vmap(fold)(np.arange(num_decodes))
+
+  ids = np.asarray(example_ids, np.uint32)
+  return jax.vmap(keys_of)(ids).reshape(-1)
+
+
+def row_statistics(counts: Counts) -> list[DecodeStatistics]:
+  """Splits the loop's counts into one `DecodeStatistics` per row."""
+  return [
+      DecodeStatistics.from_row(*(field[row] for field in counts))
+      for row in range(len(counts.emitted))
+  ]
