@@ -45,8 +45,26 @@ class DecodeResult(NamedTuple):
   per_decode: list[DecodeStatistics]
 
 
+class Request(NamedTuple):
+  """A checked batch: with `Decoder.models` and `weights`, all of a decode.
+
+  Attributes:
+    settings: what the loop is compiled for.
+    ids: token ids of the inputs.
+    rows: prompts, limits, temperatures and keys.
+  """
+
+  settings: Settings
+  ids: Int[np.ndarray, "batch inputs"]
+  rows: Rows
+
+
 class Decoder:
   """Decodes with a target, faster with a draft; same output law either way.
+
+  Attributes:
+    models: target and draft as the loop sees them.
+    weights: their parameters, in the layout that decodes fastest here.
 
   Example:
     >>> decoder = Decoder(load("target"), load("draft"), gamma=5)
@@ -127,17 +145,17 @@ class Decoder:
     )
     config, target_params = for_decoding(target)
     draft_config, draft_params = for_decoding(draft) if draft else (None, None)
-    self._models = Models(
+    self.models = Models(
         T5Scorer(config),
         ModelDraft(T5Scorer(draft_config), gamma) if draft else None,
     )
-    self._weights = Weights(target_params, draft_params)
+    self.weights = Weights(target_params, draft_params)
     self._decode = jax.jit(decoding.decode, static_argnums=(0, 1))
 
   @property
   def gamma(self) -> int:
     """Tokens drafted in one iteration; 0 for plain decoding."""
-    return self._models.gamma
+    return self.models.gamma
 
   def encode(self, texts: Sequence[str]) -> list[list[int]]:
     """Token ids of texts, prefix and EOS included.
@@ -183,6 +201,16 @@ class Decoder:
       ValueError: an input is malformed.
       FloatingPointError: a model's logits are not finite; names the inputs.
     """
+    request = self.prepare(texts, prompts, temperature, example_ids)
+    decoded = self._decode(
+        self.models, request.settings, self.weights, request.ids, request.rows
+    )
+    return self._result(jax.device_get(decoded), example_ids)
+
+  def prepare(
+      self, texts, prompts=None, temperature=None, example_ids=None
+  ) -> Request:
+    """Checks and converts the arguments of a call; see `__call__`."""
     ids = self._input_ids(texts)
     decoder_only = self._target.config.decoder_only
     if decoder_only and prompts is not None:
@@ -196,8 +224,7 @@ class Decoder:
       prompts = self._prompt_ids(prompts, len(ids))
     ids = inputs.pad_to(ids, _INPUT_MULTIPLE)
     settings, rows = self._rows(prompts, temperature, example_ids)
-    decoded = self._decode(self._models, settings, self._weights, ids, rows)
-    return self._result(jax.device_get(decoded), example_ids)
+    return Request(settings, ids, rows)
 
   def _input_ids(self, texts) -> Int[np.ndarray, "batch length"]:
     if isinstance(texts, str):
