@@ -89,33 +89,56 @@ def generate(
   contexts = jax.tree.map(
       lambda x: jnp.repeat(x, settings.num_decodes, axis=0), contexts
   )
-  law = Law(rows.temperature, settings.sampling, models.target.vocab_size)
-  state = _prefill(models, settings, weights, contexts, rows)
-
-  def iterate(state: State) -> State:
-    words = _random_words(rows.keys, state.iteration, models.gamma)
-    proposal, draft_cache = _propose(
-        models, weights, contexts, state, law, words
-    )
-    tokens = _write(state.tokens, state.index + 1, proposal.tokens)
-    block = read_block(tokens, state.index, models.gamma + 1)
-    raw, target_cache = models.target.extend(
-        weights.target, contexts.target, state.target_cache, block, state.index
-    )
-    logits = law.adjust(raw, tokens, state.index + 1)
-    room = rows.limit - state.index
-    verdict, probs = _verify(settings, law, logits, proposal, words, room)
-    state = state._replace(
-        tokens=tokens,
-        target_cache=target_cache,
-        draft_cache=draft_cache,
-        finite=state.finite & jnp.isfinite(raw).all(axis=(1, 2)),
-        iteration=state.iteration + 1,
-    )
-    return _emit(settings, state, proposal, verdict, logits, probs, room)
-
+  state = prefill(models, settings, weights, contexts, rows)
   running = lambda state: ~jnp.all(state.finished)
-  return _result(settings, jax.lax.while_loop(running, iterate, state))
+  step = lambda state: iterate(
+      models, settings, weights, contexts, rows, state
+  )[0]
+  return _result(settings, jax.lax.while_loop(running, step, state))
+
+
+def iterate(
+    models: Models,
+    settings: Settings,
+    weights: Weights,
+    contexts: Contexts,
+    rows: Rows,
+    state: State,
+) -> tuple[State, Proposal]:
+  """One round of draft and verification (Leviathan et al. 2023, section 2.3).
+
+  Args:
+    models: target and draft.
+    settings: static settings.
+    weights: parameters of both.
+    contexts: as returned by `start`, one row per decode.
+    rows: prompts, limits, temperatures, keys.
+    state: as returned by `prefill` or by the previous round.
+
+  Returns:
+    The state, and what was drafted: of the drafted tokens the state keeps
+    those that stand.
+  """
+  law = Law(rows.temperature, settings.sampling, models.target.vocab_size)
+  words = _random_words(rows.keys, state.iteration, models.gamma)
+  proposal, draft_cache = _propose(models, weights, contexts, state, law, words)
+  tokens = _write(state.tokens, state.index + 1, proposal.tokens)
+  block = read_block(tokens, state.index, models.gamma + 1)
+  raw, target_cache = models.target.extend(
+      weights.target, contexts.target, state.target_cache, block, state.index
+  )
+  logits = law.adjust(raw, tokens, state.index + 1)
+  room = rows.limit - state.index
+  verdict, probs = _verify(settings, law, logits, proposal, words, room)
+  state = state._replace(
+      tokens=tokens,
+      target_cache=target_cache,
+      draft_cache=draft_cache,
+      finite=state.finite & jnp.isfinite(raw).all(axis=(1, 2)),
+      iteration=state.iteration + 1,
+  )
+  state = _emit(settings, state, proposal, verdict, logits, probs, room)
+  return state, proposal
 
 
 def decode(
@@ -130,8 +153,22 @@ def decode(
   return generate(models, settings, weights, contexts, rows)
 
 
-def _prefill(models, settings, weights, contexts, rows: Rows) -> State:
-  """Buffers with BOS and the prompts written and read."""
+def prefill(
+    models: Models,
+    settings: Settings,
+    weights: Weights,
+    contexts: Contexts,
+    rows: Rows,
+) -> State:
+  """Returns buffers with BOS and the prompts written and read.
+
+  Args:
+    models: target and draft.
+    settings: static settings.
+    weights: parameters of both.
+    contexts: as returned by `start`, one row per decode.
+    rows: prompts, limits, temperatures, keys.
+  """
   batch, width = rows.prompt.shape
   gamma = models.gamma
   # A finished row stands at `max_length`. The block that it goes on to read
@@ -253,6 +290,14 @@ def _verify(settings, law: Law, logits, proposal, words: _Words, room):
       num_drafted=num_drafted,
   )
   return verdict, probs
+
+
+def _finite(logits, proposal: Proposal) -> Bool[Array, " rows"]:
+  """Whether every position has a law: NaN and +inf spoil one, -inf bans."""
+  finite = jnp.isfinite(logits.max(axis=-1)).all(axis=1)
+  if proposal.probs is not None:
+    finite &= jnp.isfinite(proposal.probs).all(axis=(1, 2))
+  return finite
 
 
 def _emit(settings, state: State, proposal, verdict, logits, probs, room):
