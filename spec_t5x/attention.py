@@ -9,7 +9,7 @@ from flax import linen as nn
 from jaxtyping import Array, Float, Int
 
 from spec_t5x import layers
-from spec_t5x.cache import KeysValues
+from spec_t5x.cache import HEADS_AXES, KeysValues
 
 
 def write_block(
@@ -80,9 +80,7 @@ class MultiHeadAttention(nn.Module):
 
   def _heads(self, x: Float[Array, "batch block joined"]):
     x = x.reshape(*x.shape[:-1], self.num_heads, self.head_dim)
-    return layers.with_sharding_constraint(
-        x, ("batch", "length", "heads", "kv")
-    )
+    return layers.with_sharding_constraint(x, HEADS_AXES)
 
   def _attend(self, query, memory: KeysValues, bias, deterministic):
     dropout = functools.partial(self.dropout, deterministic=deterministic)
@@ -133,8 +131,8 @@ class MultiHeadAttention(nn.Module):
     else:
       query = self._heads(self.query(x))
       keys, values = self.project_memory(x)
-    buffer = KeysValues(
-        write_block(buffer.keys, keys, index),
-        write_block(buffer.values, values, index),
+    write = lambda old, new: layers.with_sharding_constraint(
+        write_block(old, new, index), HEADS_AXES
     )
+    buffer = KeysValues(write(buffer.keys, keys), write(buffer.values, values))
     return self._attend(query, buffer, bias, deterministic=True), buffer

@@ -7,7 +7,11 @@ smaller index to `extend`.
 from typing import NamedTuple
 
 import jax.numpy as jnp
+from flax.linen import partitioning as nn_partitioning
 from jaxtyping import Array, Float
+
+# Logical axes of keys, of values and of their buffers.
+HEADS_AXES = ("batch", "length", "heads", "kv")
 
 
 class KeysValues(NamedTuple):
@@ -44,7 +48,7 @@ def init_cache(
 ) -> Cache:
   """Returns zeroed buffers for `length` positions of `batch` rows."""
   shape = (batch, length, num_heads, head_dim)
-  return tuple(
-      KeysValues(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
-      for _ in range(num_layers)
+  zeros = lambda: nn_partitioning.with_sharding_constraint(
+      jnp.zeros(shape, dtype), HEADS_AXES
   )
+  return tuple(KeysValues(zeros(), zeros()) for _ in range(num_layers))

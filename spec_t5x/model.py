@@ -5,9 +5,11 @@ import os
 import pathlib
 
 import jax
+from jax.sharding import Mesh
 
-from spec_t5x import checkpoints, packing
+from spec_t5x import checkpoints, packing, partitioning
 from spec_t5x.config import T5Config
+from spec_t5x.partitioning import AXIS_RULES, AxisRules
 from spec_t5x.types import Params
 from spec_t5x.vocabulary import Vocabulary
 
@@ -35,6 +37,7 @@ def load(
     *,
     vocabulary: str | os.PathLike[str] | None = None,
     config: T5Config | None = None,
+    mesh: Mesh | None = None,
 ) -> Model:
   """Loads a T5 from a directory or from the Hugging Face hub.
 
@@ -46,17 +49,23 @@ def load(
       directory, if there is one.
     config: what a T5X checkpoint does not tell; see
       `checkpoints.open_checkpoint`.
+    mesh: devices to load onto, each its own part of every tensor; by default
+      one device. See `partitioning`.
 
   Returns:
     The model.
 
   Raises:
     FileNotFoundError: neither the directory nor the hub has the name.
-    ValueError: the directory does not hold a T5; the message names the file
-      or tensor.
+    ValueError: the directory does not hold a T5, or the mesh does not divide
+      it; the message names the file or tensor.
   """
   directory = pathlib.Path(checkpoints.resolve(name_or_path))
-  config, params = checkpoints.load_params(directory, dtype, config=config)
+  put = None
+  if mesh is not None:
+    config = checkpoints.open_checkpoint(directory, config).config
+    put = partitioning.put_onto(config, mesh)
+  config, params = checkpoints.load_params(directory, dtype, put, config)
   config = dataclasses.replace(config, dtype=dtype)
   if vocabulary is None and (directory / "spiece.model").exists():
     vocabulary = directory / "spiece.model"
@@ -68,8 +77,26 @@ def load(
   )
 
 
-def for_decoding(model: Model) -> tuple[T5Config, Params]:
-  """Returns the model in the layout that decodes fastest on this platform."""
+def for_decoding(
+    model: Model, mesh: Mesh | None = None, rules: AxisRules = AXIS_RULES
+) -> tuple[T5Config, Params]:
+  """Returns the model in the layout that decodes fastest on this platform.
+
+  Args:
+    model: in T5X's layout.
+    mesh: devices to lay the parameters out on; None for one device.
+    rules: how, on a mesh.
+
+  Returns:
+    The configuration, `packed` on a single CPU, and parameters to match.
+
+  Raises:
+    ValueError: an axis of the model is not divisible by the devices that it
+      is split over.
+  """
+  if mesh is not None:
+    params = partitioning.place(model.config, model.params, mesh, rules)
+    return model.config, params
   if jax.default_backend() == "cpu":
     return packing.pack(model.config, model.params)
   return model.config, model.params

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 
 from flax import linen as nn
+from flax.linen import partitioning as nn_partitioning
 from jaxtyping import Array, Float, Int
 
 from spec_t5x import stacks
@@ -111,9 +112,12 @@ class T5Scorer:
 
   Attributes:
     config: the model's configuration.
+    axis_rules: mesh axis of each logical axis, see `partitioning`; empty on a
+      single device.
   """
 
   config: T5Config
+  axis_rules: tuple[tuple[str, str | None], ...] = ()
 
   @property
   def vocab_size(self) -> int:
@@ -124,19 +128,20 @@ class T5Scorer:
       self, params: Params, inputs: Int[Array, "batch inputs"]
   ) -> Context:
     """Encodes the inputs and projects them to keys and values, once."""
-    return build(self.config).apply({"params": params}, inputs, method="start")
+    return self._apply("start", params, inputs)
 
   def init_cache(self, batch: int, length: int) -> Cache:
     """Returns buffers for `length` positions of `batch` rows."""
     cfg = self.config
-    return init_cache(
-        cfg.num_decoder_layers,
-        batch,
-        length,
-        cfg.num_heads,
-        cfg.head_dim,
-        cfg.dtype,
-    )
+    with nn_partitioning.axis_rules(self.axis_rules):
+      return init_cache(
+          cfg.num_decoder_layers,
+          batch,
+          length,
+          cfg.num_heads,
+          cfg.head_dim,
+          cfg.dtype,
+      )
 
   def extend(
       self,
@@ -147,6 +152,8 @@ class T5Scorer:
       index: Int[Array, " batch"],
   ) -> tuple[Float[Array, "batch block vocab"], Cache]:
     """Appends a block at each row's own index; see `types.Scorer.extend`."""
-    return build(self.config).apply(
-        {"params": params}, tokens, index, cache, context, method="extend"
-    )
+    return self._apply("extend", params, tokens, index, cache, context)
+
+  def _apply(self, method: str, params: Params, *args):
+    with nn_partitioning.axis_rules(self.axis_rules):
+      return build(self.config).apply({"params": params}, *args, method=method)
