@@ -1,7 +1,7 @@
 """Hugging Face T5 directories: `config.json`, `*.safetensors`, `spiece.model`.
 
-Files stay on disk (mapped) until a tensor is read. Pickled weights
-(`pytorch_model.bin`) are never opened: loading them can run code.
+Tensors stay on disk until they are read. Pickled weights (`*.bin`) are never
+opened: loading them can run code.
 """
 
 import json
@@ -120,7 +120,8 @@ class HuggingFaceReader:
   def read(self, path: str) -> np.ndarray:
     """See `Reader.read`."""
     name = self._names[path]
-    value = self._files[name].get_tensor(name)
+    with files.naming(name, self._root):
+      value = self._files[name].get_tensor(name)
     return value.T if names.is_transposed(path) else value
 
 
@@ -153,7 +154,7 @@ def weight_files(root: pathlib.Path) -> dict[str, set[str]]:
 
 
 def _open_weights(root: pathlib.Path) -> dict[str, Any]:
-  """Maps the weights files; returns the open file of each tensor.
+  """Opens the weights files; returns the one of each tensor.
 
   Raises:
     FileNotFoundError: see `weight_files`.
@@ -162,7 +163,8 @@ def _open_weights(root: pathlib.Path) -> dict[str, Any]:
   tensors = {}
   for shard, promised in weight_files(root).items():
     with files.naming(shard, root):
-      handle = safetensors.safe_open(root / shard, framework="np")
+      # Mapped pages would count as the process's memory.
+      handle = safetensors.safe_open(root / shard, "np", backend="pread")
     absent = sorted(promised - set(handle.keys()))
     if absent:
       raise ValueError(
