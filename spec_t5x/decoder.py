@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Float, Int
 
-from spec_t5x import decoding, inputs, standardize
+from spec_t5x import inputs, placement, standardize
 from spec_t5x.decoding_types import Decoded, Models, Rows, Settings, Weights
 from spec_t5x.drafts import ModelDraft
 from spec_t5x.law import Sampling
-from spec_t5x.model import Model, for_decoding
-from spec_t5x.network import T5Scorer
+from spec_t5x.model import Model
 from spec_t5x.statistics import DecodeStatistics
 from spec_t5x.types import EOS_ID, PAD_ID, LogitCallback
 
@@ -90,6 +90,8 @@ class Decoder:
       logit_callback: LogitCallback | None = None,
       block_verification: bool = False,
       vocab_size: int | None = None,
+      mesh: Mesh | None = None,
+      draft_sharding: str = "replicated",
   ):
     """Checks the settings; compilation happens at the first call.
 
@@ -113,9 +115,13 @@ class Decoder:
         and accepts more at temperature > 0.
       vocab_size: ids from here on are padding and never emitted; by default
         what the vocabulary tells, or else the smaller model's size.
+      mesh: devices to decode on, see `partitioning`; None for one.
+      draft_sharding: on a mesh, whether each device holds the draft whole
+        ('replicated') or a part of it, as of the target ('sharded').
 
     Raises:
-      ValueError: an argument is out of range, or the models do not match.
+      ValueError: an argument is out of range, the models do not match, or the
+        mesh does not divide one.
     """
     inputs.check_settings(gamma, lenience, num_decodes, max_decode_steps)
     standardize.validate_sampling(temperature, top_k, top_p)
@@ -143,14 +149,14 @@ class Decoder:
         block_verification=block_verification,
         rescale_log_probs=rescale_log_probs,
     )
-    config, target_params = for_decoding(target)
-    draft_config, draft_params = for_decoding(draft) if draft else (None, None)
-    self.models = Models(
-        T5Scorer(config),
-        ModelDraft(T5Scorer(draft_config), gamma) if draft else None,
-    )
-    self.weights = Weights(target_params, draft_params)
-    self._decode = jax.jit(decoding.decode, static_argnums=(0, 1))
+    target_scorer, target_params = placement.place_target(target, mesh)
+    self.models = Models(target_scorer)
+    self.weights = Weights(target_params)
+    if draft:
+      scorer, params = placement.place_draft(draft, mesh, draft_sharding)
+      self.models = Models(target_scorer, ModelDraft(scorer, gamma))
+      self.weights = Weights(target_params, params)
+    self._decode = placement.jit_decode(mesh)
 
   @property
   def gamma(self) -> int:
@@ -205,7 +211,7 @@ class Decoder:
     decoded = self._decode(
         self.models, request.settings, self.weights, request.ids, request.rows
     )
-    return self._result(jax.device_get(decoded), example_ids)
+    return self._result(decoded, example_ids)
 
   def prepare(
       self, texts, prompts=None, temperature=None, example_ids=None
