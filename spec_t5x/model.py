@@ -13,6 +13,10 @@ from spec_t5x.partitioning import AXIS_RULES, AxisRules
 from spec_t5x.types import Params
 from spec_t5x.vocabulary import Vocabulary
 
+# Names of the models in the package's data begin so.
+_SHIPPED_PREFIX = "shipped:"
+_SHIPPED = pathlib.Path(__file__).parent / "data" / "models"
+
 
 @dataclasses.dataclass(frozen=True)
 class Model:
@@ -31,6 +35,27 @@ class Model:
   vocabulary: Vocabulary | None = None
 
 
+def find(name_or_path: str | os.PathLike[str]) -> pathlib.Path:
+  """Returns the directory of a model.
+
+  Args:
+    name_or_path: 'shipped:<name>' for a model of this package, or what
+      `checkpoints.resolve` takes: a directory or a hub name.
+
+  Raises:
+    FileNotFoundError: there is no such model; the message lists the shipped
+      ones if one of them was meant.
+  """
+  name = os.fspath(name_or_path)
+  if not name.startswith(_SHIPPED_PREFIX):
+    return pathlib.Path(checkpoints.resolve(name_or_path))
+  directory = _SHIPPED / name.removeprefix(_SHIPPED_PREFIX)
+  if not directory.is_dir():
+    names = sorted(path.name for path in _SHIPPED.glob("*"))
+    raise FileNotFoundError(f"No model is {name!r}. Shipped are {names}.")
+  return directory
+
+
 def load(
     name_or_path: str | os.PathLike[str],
     dtype: str = "float32",
@@ -42,8 +67,8 @@ def load(
   """Loads a T5 from a directory or from the Hugging Face hub.
 
   Args:
-    name_or_path: a Hugging Face T5 directory, a T5X checkpoint directory, or
-      a hub name such as 'google/flan-t5-small'.
+    name_or_path: a Hugging Face T5 directory, a T5X checkpoint directory, a
+      hub name such as 'google/flan-t5-small', or 'shipped:<name>'.
     dtype: of parameters and activations, 'float32' or 'bfloat16'.
     vocabulary: a SentencePiece model; by default `spiece.model` in the
       directory, if there is one.
@@ -60,7 +85,7 @@ def load(
     ValueError: the directory does not hold a T5, or the mesh does not divide
       it; the message names the file or tensor.
   """
-  directory = pathlib.Path(checkpoints.resolve(name_or_path))
+  directory = find(name_or_path)
   put = None
   if mesh is not None:
     config = checkpoints.open_checkpoint(directory, config).config

@@ -1,0 +1,61 @@
+"""Measured cells on disk: whole or absent, never half written."""
+
+import json
+import os
+import pathlib
+from collections.abc import Iterable
+from typing import Any
+
+
+class CellStore:
+  """One directory of JSON-lines files.
+
+  The first line of a cell is a dict about the whole cell; the lines behind it
+  are raw counts and seconds, one per example. A cell is written when it is
+  finished, so a sweep that was killed carries on behind the last whole cell.
+  """
+
+  def __init__(self, directory: str | os.PathLike[str]):
+    """Opens or makes the directory."""
+    self.directory = pathlib.Path(directory)
+    self.directory.mkdir(parents=True, exist_ok=True)
+
+  def _path(self, name: str) -> pathlib.Path:
+    return self.directory / f"{name}.jsonl"
+
+  def __contains__(self, name: str) -> bool:
+    """Whether the cell is finished."""
+    return self._path(name).exists()
+
+  def names(self, prefix: str = "") -> list[str]:
+    """Names of the finished cells that begin with `prefix`, sorted."""
+    return sorted(path.stem for path in self.directory.glob(f"{prefix}*.jsonl"))
+
+  def write(
+      self,
+      name: str,
+      about: dict[str, Any],
+      rows: Iterable[dict[str, Any]] = (),
+  ) -> None:
+    """Writes a finished cell, atomically."""
+    lines = [json.dumps(record, sort_keys=True) for record in (about, *rows)]
+    write_text(self._path(name), "\n".join(lines) + "\n")
+
+  def read(self, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Reads a cell: what it is about, and its rows.
+
+    Raises:
+      FileNotFoundError: the cell is not finished.
+    """
+    path = self._path(name)
+    if not path.exists():
+      raise FileNotFoundError(f"The cell {path} is not finished.")
+    about, *rows = map(json.loads, path.read_text("utf-8").splitlines())
+    return about, rows
+
+
+def write_text(path: pathlib.Path, text: str) -> None:
+  """Replaces a file's content, atomically."""
+  temporary = path.with_name(f".{path.name}.tmp")
+  temporary.write_text(text, "utf-8")
+  os.replace(temporary, path)

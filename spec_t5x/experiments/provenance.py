@@ -1,0 +1,91 @@
+"""Where a result comes from: code, weights, data, machine."""
+
+import datetime
+import hashlib
+import importlib.metadata
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+from typing import Any
+
+import jax
+
+_PACKAGES = ("jax", "jaxlib", "flax", "numpy", "sentencepiece", "sacrebleu")
+_ROOT = pathlib.Path(__file__).parents[2]
+
+
+def _git(*arguments: str) -> str | None:
+  try:
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+  except (OSError, subprocess.CalledProcessError):
+    return None
+  return done.stdout.strip()
+
+
+def _processor() -> str:
+  """The processor's name, where the system tells it."""
+  info = pathlib.Path("/proc/cpuinfo")
+  if info.exists():
+    for line in info.read_text().splitlines():
+      if line.startswith("model name"):
+        return line.partition(":")[2].strip()
+  return platform.processor() or platform.machine()
+
+
+def device_name() -> str:
+  """One line on what the numbers were measured on."""
+  if jax.default_backend() == "cpu":
+    return f"{os.cpu_count()} cores, {_processor()}"
+  return f"{jax.device_count()} x {jax.devices()[0].device_kind}"
+
+
+def weights_hash(directory: str | os.PathLike[str]) -> str:
+  """SHA-256 over the files of a weights directory, by name and content."""
+  digest = hashlib.sha256()
+  root = pathlib.Path(directory)
+  for path in sorted(p for p in root.rglob("*") if p.is_file()):
+    digest.update(path.relative_to(root).as_posix().encode())
+    digest.update(hashlib.sha256(path.read_bytes()).digest())
+  return digest.hexdigest()
+
+
+def collect(
+    models: dict[str, str], data: dict[str, Any], seed: int, dtype: str
+) -> dict[str, Any]:
+  """Returns what a reader needs to repeat a run.
+
+  Args:
+    models: role to weights directory.
+    data: what was decoded: task, split, number of texts.
+    seed: of all random numbers.
+    dtype: of parameters and activations.
+  """
+  status = _git("status", "--porcelain", "--untracked-files=no")
+  return {
+      "commit": _git("rev-parse", "HEAD"),
+      "dirty": None if status is None else bool(status),
+      "command": [pathlib.Path(sys.argv[0]).name, *sys.argv[1:]],
+      "seed": seed,
+      "dtype": dtype,
+      "weights_sha256": {
+          role: weights_hash(directory) for role, directory in models.items()
+      },
+      "data": data,
+      "versions": {
+          "python": platform.python_version(),
+          **{name: importlib.metadata.version(name) for name in _PACKAGES},
+      },
+      "device": device_name(),
+      "xla_flags": os.environ.get("XLA_FLAGS", ""),
+      "started": (
+          datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+      ),
+  }
