@@ -2,47 +2,20 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from spec_t5x import inputs, placement, standardize
-from spec_t5x.decoding_types import Decoded, Models, Rows, Settings, Weights
+from spec_t5x.decode_result import DecodeResult
+from spec_t5x.decoding_types import Models, Rows, Settings, Weights
 from spec_t5x.drafts import ModelDraft
 from spec_t5x.law import Sampling
 from spec_t5x.model import Model
-from spec_t5x.statistics import DecodeStatistics
 from spec_t5x.types import EOS_ID, PAD_ID, LogitCallback
-
-# Inputs are padded to a multiple of this, so that few shapes are compiled.
-_INPUT_MULTIPLE = 16
-
-
-class DecodeResult(NamedTuple):
-  """What `Decoder` returns.
-
-  The `num_decodes` axis is present iff `num_decodes` > 1; decodes of an input
-  are sorted by rising log-probability, as in T5X.
-
-  Attributes:
-    tokens: EOS kept, PAD (0) behind it; a forced prompt is included.
-    texts: decoded tokens; None without a vocabulary.
-    log_probs: of each decode under the target, nats, prompt not counted.
-    token_log_probs: the summands of `log_probs`.
-    statistics: counts, pooled over all decodes.
-    per_decode: the same of each decode, inputs first, in the order of
-      `tokens`.
-  """
-
-  tokens: Int[np.ndarray, "batch ... length"]
-  texts: list[Any] | None
-  log_probs: Float[np.ndarray, "batch ..."]
-  token_log_probs: Float[np.ndarray, "batch ... length"]
-  statistics: DecodeStatistics
-  per_decode: list[DecodeStatistics]
+from spec_t5x.vocabulary import Vocabulary
 
 
 class Request(NamedTuple):
@@ -163,20 +136,24 @@ class Decoder:
     """Tokens drafted in one iteration; 0 for plain decoding."""
     return self.models.gamma
 
+  @property
+  def vocabulary(self) -> Vocabulary | None:
+    """The target's vocabulary."""
+    return self._target.vocabulary
+
   def encode(self, texts: Sequence[str]) -> list[list[int]]:
     """Token ids of texts, prefix and EOS included.
 
     Raises:
       ValueError: the target has no vocabulary.
     """
-    vocabulary = self._target.vocabulary
-    if vocabulary is None:
+    if self.vocabulary is None:
       raise ValueError(
           "`texts` must be token ids, as the target"
           f" {self._target.name!r} has no vocabulary. Got texts."
       )
     end = [] if self._target.config.decoder_only else [EOS_ID]
-    return [vocabulary.encode(self._prefix + text) + end for text in texts]
+    return [self.vocabulary.encode(self._prefix + text) + end for text in texts]
 
   def __call__(
       self,
@@ -211,7 +188,9 @@ class Decoder:
     decoded = self._decode(
         self.models, request.settings, self.weights, request.ids, request.rows
     )
-    return self._result(decoded, example_ids)
+    return make_result(
+        decoded, request.settings.num_decodes, example_ids, self.vocabulary
+    )
 
   def prepare(
       self, texts, prompts=None, temperature=None, example_ids=None
@@ -228,7 +207,7 @@ class Decoder:
       ids, prompts = np.zeros((len(ids), 0), np.int32), ids
     else:
       prompts = self._prompt_ids(prompts, len(ids))
-    ids = inputs.pad_to(ids, _INPUT_MULTIPLE)
+    ids = inputs.pad_to(ids)
     settings, rows = self._rows(prompts, temperature, example_ids)
     return Request(settings, ids, rows)
 
@@ -295,41 +274,3 @@ class Decoder:
         temperature=repeat(temperature),
         keys=inputs.row_keys(self._seed, example_ids, num_decodes),
     )
-
-  def _result(self, decoded: Decoded, example_ids) -> DecodeResult:
-    num_decodes = self._settings.num_decodes
-    batch = len(decoded.finite) // num_decodes
-    bad = np.flatnonzero(
-        ~decoded.finite.reshape(batch, num_decodes).all(axis=1)
-    )
-    if bad.size:
-      ids = bad if example_ids is None else np.asarray(example_ids)[bad]
-      raise FloatingPointError(
-          f"The logits of {self._target.name!r} or its draft are not finite for"
-          f" inputs {ids.tolist()}."
-      )
-    log_probs = decoded.token_log_probs.sum(axis=1)
-    order = np.argsort(
-        log_probs.reshape(batch, num_decodes), axis=1, kind="stable"
-    )
-    order = (order + num_decodes * np.arange(batch)[:, None]).reshape(-1)
-    decoded = jax.tree.map(lambda x: x[order], decoded)
-    per_decode = inputs.row_statistics(decoded.counts)
-    group = lambda x: (
-        x.reshape(batch, num_decodes, *x.shape[1:]) if num_decodes > 1 else x
-    )
-    return DecodeResult(
-        tokens=group(decoded.tokens),
-        texts=self._texts(group(decoded.tokens)),
-        log_probs=group(log_probs[order]),
-        token_log_probs=group(decoded.token_log_probs),
-        statistics=DecodeStatistics.pool(per_decode),
-        per_decode=per_decode,
-    )
-
-  def _texts(self, tokens) -> list[Any] | None:
-    if self._target.vocabulary is None:
-      return None
-    if tokens.ndim > 2:
-      return [self._texts(decodes) for decodes in tokens]
-    return [self._target.vocabulary.decode(row) for row in tokens]

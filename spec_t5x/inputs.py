@@ -11,6 +11,9 @@ from spec_t5x.model import Model
 from spec_t5x.statistics import DecodeStatistics
 from spec_t5x.types import PAD_ID
 
+# Inputs are padded to a multiple of this.
+INPUT_MULTIPLE = 16
+
 # Models may pad one vocabulary to different sizes, at most this much apart.
 _MAX_PADDING = 128
 
@@ -101,11 +104,17 @@ def token_array(
   return array
 
 
+def padded_length(length: int, multiple: int = INPUT_MULTIPLE) -> int:
+  """Returns the next multiple: few lengths are compiled that way."""
+  return length + -length % multiple
+
+
 def pad_to(
-    ids: Int[np.ndarray, "batch length"], multiple: int
+    ids: Int[np.ndarray, "batch length"], multiple: int = INPUT_MULTIPLE
 ) -> Int[np.ndarray, "batch length"]:
-  """Pads the length to a multiple, so that few lengths are compiled."""
-  return np.pad(ids, ((0, 0), (0, -ids.shape[1] % multiple)))
+  """Pads token ids to `padded_length`."""
+  length = ids.shape[1]
+  return np.pad(ids, ((0, 0), (0, padded_length(length, multiple) - length)))
 
 
 def row_keys(

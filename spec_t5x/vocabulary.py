@@ -104,3 +104,22 @@ class Vocabulary:
       if token != self.pad_id and token < self.size:
         kept.append(token)
     return self._pieces.decode(kept)
+
+  def piece(self, token: int) -> str:
+    """Returns a token as it stands in the middle of a text.
+
+    Args:
+      token: Its id.
+
+    Returns:
+      The piece, its spaces as spaces; a name in angle brackets for an id
+      without text, such as `</s>` for EOS.
+
+    Raises:
+      ValueError: The id is negative.
+    """
+    if token < 0:
+      raise ValueError(f"`token` must not be negative. Got {token}.")
+    if token >= self.size:
+      return f"<{token}>"
+    return self._pieces.id_to_piece(token).replace("\u2581", " ")

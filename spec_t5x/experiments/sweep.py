@@ -9,15 +9,15 @@ import dataclasses
 import itertools
 import json
 import pathlib
+import statistics
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
-from spec_t5x import corpora, metrics, model
+from spec_t5x import corpora, inputs, model
 from spec_t5x.decoder import Decoder
 from spec_t5x.experiments import acceptance, provenance, timing
 from spec_t5x.experiments.cells import CellStore, write_text
+from spec_t5x.experiments.walltime import TimedExample, quality
 from spec_t5x.model import Model
 
 
@@ -247,14 +247,29 @@ class SweepRun:
     ]
     return {"draft": role, "device": provenance.device_name()}, rows
 
+  def _timed_texts(self) -> list[int]:
+    """Texts of the commonest padded length, spread over the split.
+
+    One length compiles one program; and the shorter and longer texts of the
+    corpora differ little in what a decode step costs.
+    """
+    decoder = self.decoder(None, 0.0)
+    lengths = [
+        inputs.padded_length(len(ids))
+        for ids in decoder.encode([pair.source for pair in self.pairs])
+    ]
+    common = statistics.mode(lengths)
+    numbers = [i for i, length in enumerate(lengths) if length == common]
+    step = max(1, len(numbers) // self.sweep.num_texts)
+    return numbers[::step][: self.sweep.num_texts]
+
   def _walltime(self, role: str, temperature: float, gamma: int):
     """Plain and speculative decoding of the same texts, one by one."""
     plain = self.decoder(None, temperature)
     speculative = self.decoder(self.drafts[role], temperature, gamma)
-    step = max(1, len(self.pairs) // self.sweep.num_texts)
-    chosen = list(range(0, len(self.pairs), step))[: self.sweep.num_texts]
     examples = [
-        _TimedExample(self, plain, speculative, number) for number in chosen
+        TimedExample(self.pairs[number], number, plain, speculative)
+        for number in self._timed_texts()
     ]
     for number in range(self.sweep.passes):
       for place, example in enumerate(examples):
@@ -276,58 +291,3 @@ class SweepRun:
       ]
       about[f"{which}_quality"] = quality(self.sweep.task, predictions)
     return about, rows
-
-
-class _TimedExample:
-  """One text of a walltime cell.
-
-  At temperature 1 the two decoders draw different texts. Both are cut to the
-  shorter one, so that equal numbers of tokens are timed.
-  """
-
-  def __init__(self, run: SweepRun, plain, speculative, number: int):
-    pair = run.pairs[number]
-    both = {"plain": plain, "speculative": speculative}
-    self.row = {"example": number, "reference": pair.target}
-    requests, lengths = {}, []
-    for which, decoder in both.items():
-      requests[which] = decoder.prepare([pair.source], example_ids=[number])
-      decoded = timing.timed_decode(decoder, requests[which]).decoded
-      lengths.append(int(decoded.counts.emitted[0]))
-      self.row[which] = {
-          "prediction": run.target.vocabulary.decode(decoded.tokens[0]),
-          "emitted": lengths[-1],
-          "counts": {
-              name: np.asarray(value[0]).tolist()
-              for name, value in decoded.counts._asdict().items()
-          },
-          "encode_seconds": [],
-          "decode_seconds": [],
-      }
-    limit = np.full(1, min(lengths), np.int32)
-    self.row["tokens"] = int(limit[0])
-    self._timed = [
-        (
-            decoder,
-            requests[which]._replace(
-                rows=requests[which].rows._replace(limit=limit)
-            ),
-        )
-        for which, decoder in both.items()
-    ]
-
-  def time(self, plain_first: bool) -> None:
-    """Adds one timed pair to the row."""
-    pair = timing.timed_pair(*self._timed, plain_first)
-    for which, timed in pair._asdict().items():
-      self.row[which]["encode_seconds"].append(timed.encode_seconds)
-      self.row[which]["decode_seconds"].append(timed.decode_seconds)
-
-
-def quality(task: str, rows: list[dict[str, Any]]) -> float:
-  """BLEU of translations, ROUGE-2 of summaries, in percent."""
-  predictions = [row["prediction"] for row in rows]
-  references = [row["reference"] for row in rows]
-  if task == "summ":
-    return metrics.rouge(predictions, references)["rouge2"]
-  return metrics.bleu(predictions, references)
