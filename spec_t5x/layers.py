@@ -26,6 +26,10 @@ with_sharding_constraint = nn_partitioning.with_sharding_constraint
 # instead of NaN.
 MASKED = -1e10
 
+# With fewer rows a CPU is up to twice as fast if a transposed kernel stands on
+# the left of the product; with more it is a tenth slower, and training has many.
+_MANY_ROWS = 96
+
 
 def project(
     x: Float[Array, "*rows in"],
@@ -37,13 +41,15 @@ def project(
   Args:
     x: activations.
     kernel: [in, out], or [out, in] if `transposed`.
-    transposed: whether the kernel stands as the left operand of the product.
+    transposed: whether the kernel is [out, in]; few rows are then multiplied
+      with the kernel as the left operand.
 
   Returns:
     `x @ kernel`.
   """
-  if not transposed:
-    return lax.dot_general(x, kernel, (((x.ndim - 1,), (0,)), ((), ())))
+  if not transposed or x.size >= _MANY_ROWS * x.shape[-1]:
+    contracted = ((x.ndim - 1,), (1 if transposed else 0,))
+    return lax.dot_general(x, kernel, (contracted, ((), ())))
   rows = x.reshape(-1, x.shape[-1])
   product = lax.dot_general(kernel, rows, (((1,), (1,)), ((), ())))
   # Without the barrier XLA folds the transpose back into the slow form.
