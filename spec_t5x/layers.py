@@ -27,7 +27,7 @@ with_sharding_constraint = nn_partitioning.with_sharding_constraint
 MASKED = -1e10
 
 # With fewer rows a CPU is up to twice as fast if a transposed kernel stands on
-# the left of the product; with more it is a tenth slower, and training has many.
+# the left of the product; with more, as in training, it is a tenth slower.
 _MANY_ROWS = 96
 
 
