@@ -9,7 +9,7 @@ from jax.sharding import Mesh
 from jaxtyping import Int
 
 from spec_t5x import inputs, placement, standardize
-from spec_t5x.decode_result import DecodeResult
+from spec_t5x.decode_result import DecodeResult, make_result
 from spec_t5x.decoding_types import Models, Rows, Settings, Weights
 from spec_t5x.drafts import ModelDraft
 from spec_t5x.law import Sampling
