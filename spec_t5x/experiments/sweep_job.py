@@ -1,0 +1,71 @@
+"""The sweep as a job: progress on the terminal, tables at the end."""
+
+import dataclasses
+import pathlib
+
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from spec_t5x.experiments.sweep import Sweep, SweepRun
+from spec_t5x.report import build, tables
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepJob:
+  """Runs a sweep, or what is left of it, and makes its tables.
+
+  Attributes:
+    sweep: what to measure.
+    run: names this run of the experiment, such as the machine it ran on.
+    results: directory that all results are under.
+  """
+
+  sweep: Sweep
+  run: str
+  results: str = "results"
+
+  def execute(self) -> None:
+    """Measures missing cells; a killed run is resumed by the same call."""
+    console = Console()
+    results = pathlib.Path(self.results)
+    directory = results / self.sweep.name / self.run
+    run = SweepRun(self.sweep, directory)
+    cells = [cell.name for cell in run.cells()]
+    missing = [name for name in cells if name not in run.store]
+    console.print(
+        f"{directory}: {len(cells)} cells, {len(missing)} to measure."
+    )
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    ) as progress:
+      bar = progress.add_task("", total=len(cells))
+      done = iter(range(len(cells)))
+      run.run(
+          lambda name: progress.update(
+              bar, description=name, completed=next(done)
+          )
+      )
+      progress.update(bar, description="all cells", completed=len(cells))
+    rows = tables.walltime_rows(directory)
+    console.print(Markdown(tables.alpha_markdown(tables.alpha_rows(directory))))
+    console.print(Markdown(tables.walltime_markdown(rows)))
+    for temperature in self.sweep.temperatures:
+      row = build.best(rows, temperature)
+      console.print(
+          f"Fastest at temperature {temperature:g}: {row['draft']}, gamma"
+          f" {row['gamma']}, {row['measured_speed']:.2f}x"
+          f" ({row['measured_low']:.2f} to {row['measured_high']:.2f})."
+      )
+    for path in build.build(results):
+      console.print(f"wrote {path}", highlight=False)

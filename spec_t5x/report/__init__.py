@@ -1,0 +1,1 @@
+"""Tables and figures, made from raw counts alone."""

@@ -1,0 +1,153 @@
+"""From raw counts and seconds of a sweep to the quantities of the paper."""
+
+import math
+import pathlib
+import statistics
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spec_t5x.experiments.cells import CellStore
+from spec_t5x.statistics import DecodeStatistics
+
+
+class Interval(NamedTuple):
+  """An estimate with its range."""
+
+  value: float
+  low: float
+  high: float
+
+
+class Alpha(NamedTuple):
+  """Acceptance rate of one draft at one temperature.
+
+  Attributes:
+    estimate: mean overlap of both laws, with a 95% interval over texts.
+    tokens: positions averaged over.
+  """
+
+  estimate: Interval
+  tokens: int
+
+
+def alpha(store: CellStore, draft: str, temperature: float) -> Alpha:
+  """Corollary 3.6 over texts of the target (paper 1, section 4.2).
+
+  Positions of one text are alike, so the interval is that of a ratio of sums
+  over texts, not over positions.
+  """
+  _, rows = store.read(f"alpha-{draft}-t{temperature:g}")
+  sums = np.array([sum(row["overlap"]) for row in rows])
+  tokens = np.array([row["tokens"] for row in rows])
+  mean = sums.sum() / tokens.sum()
+  residuals = sums - mean * tokens
+  error = math.sqrt((residuals**2).sum()) / tokens.sum()
+  half = statistics.NormalDist().inv_cdf(0.975) * error
+  # An acceptance rate is a probability; round-off may lift a sum above 1.
+  clip = lambda x: float(min(1.0, max(0.0, x)))
+  return Alpha(
+      Interval(clip(mean), clip(mean - half), clip(mean + half)),
+      int(tokens.sum()),
+  )
+
+
+class StepCosts(NamedTuple):
+  """Medians of seconds per model call.
+
+  Attributes:
+    draft: by tokens per call (1, 2).
+    target: by tokens per call (1, gamma + 1).
+  """
+
+  draft: dict[int, float]
+  target: dict[int, float]
+
+  @property
+  def cost_coefficient(self) -> float:
+    """c: one draft step over one target step (definition 3.7)."""
+    return self.draft[1] / self.target[1]
+
+  def verify_ratio(self, gamma: int) -> float:
+    """v(gamma): a target call of gamma + 1 tokens over one of 1 token."""
+    return self.target[gamma + 1] / self.target[1]
+
+
+def step_costs(store: CellStore, draft: str) -> StepCosts:
+  """Reads a cost cell."""
+  _, rows = store.read(f"cost-{draft}")
+  medians = {"draft": {}, "target": {}}
+  for row in rows:
+    medians[row["model"]][row["block"]] = statistics.median(row["seconds"])
+  return StepCosts(**medians)
+
+
+class Walltime(NamedTuple):
+  """One walltime cell.
+
+  Attributes:
+    about: what was measured, with the quality of both decoders' texts.
+    speed: plain over speculative seconds, encoders included: median, least
+      and greatest of the timed passes.
+    decode_speed: the same without the encoders.
+    counts: statistics of speculative decoding, pooled.
+    tokens: tokens timed in one pass.
+    target_milliseconds: plain decoding, per token, encoders included.
+  """
+
+  about: dict[str, Any]
+  speed: Interval
+  decode_speed: Interval
+  counts: DecodeStatistics
+  tokens: int
+  target_milliseconds: float
+
+
+def walltime(store: CellStore, name: str) -> Walltime:
+  """Reads a walltime cell; ratios are of sums over texts, pass by pass."""
+  about, rows = store.read(name)
+  sums = {
+      (which, part): np.sum(
+          [row[which][f"{part}_seconds"] for row in rows], axis=0
+      )
+      for which in ("plain", "speculative")
+      for part in ("encode", "decode")
+  }
+  total = {
+      which: sums[which, "encode"] + sums[which, "decode"]
+      for which in ("plain", "speculative")
+  }
+  counts = [row["speculative"]["counts"] for row in rows]
+  tokens = sum(row["tokens"] for row in rows)
+  return Walltime(
+      about=about,
+      speed=_range(total["plain"] / total["speculative"]),
+      decode_speed=_range(
+          sums["plain", "decode"] / sums["speculative", "decode"]
+      ),
+      counts=DecodeStatistics.pool(
+          DecodeStatistics.from_row(
+              count["accept_counts"],
+              count["tested"],
+              count["accepted"],
+              count["overlap"],
+              count["iterations"],
+              count["emitted"],
+          )
+          for count in counts
+      ),
+      tokens=tokens,
+      target_milliseconds=1e3 * statistics.median(total["plain"]) / tokens,
+  )
+
+
+def _range(values: Sequence[float]) -> Interval:
+  return Interval(
+      float(statistics.median(values)), float(min(values)), float(max(values))
+  )
+
+
+def runs(results: pathlib.Path) -> list[pathlib.Path]:
+  """Directories of all runs of all experiments, sorted."""
+  return sorted(path.parent for path in results.glob("*/*/provenance.json"))

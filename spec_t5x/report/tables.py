@@ -1,0 +1,183 @@
+"""The tables: CSV for machines, Markdown for people, of the same rows."""
+
+import csv
+import io
+import json
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+from spec_t5x import theory
+from spec_t5x.experiments.cells import CellStore
+from spec_t5x.report import measures, reference
+
+Row = dict[str, Any]
+
+WALLTIME_COLUMNS = (
+    "task,target,draft,temperature,gamma,alpha,alpha_low,alpha_high,"
+    "cost_coefficient,verify_ratio,block_efficiency,predicted_speed,"
+    "predicted_speed_measured_v,measured_speed,measured_low,measured_high,"
+    "target_quality,speculative_quality,paper_alpha,paper_speed,device,run"
+).split(",")
+ALPHA_COLUMNS = (
+    "task,target,draft,alpha_t0,alpha_t1,tokens,paper_alpha_t0,"
+    "paper_alpha_t1,run"
+).split(",")
+
+
+def _run_name(run: pathlib.Path) -> str:
+  return f"{run.parent.name}/{run.name}"
+
+
+def _settings(run: pathlib.Path) -> dict[str, Any]:
+  return json.loads((run / "provenance.json").read_text("utf-8"))["settings"]
+
+
+def _weights_name(name: str) -> str:
+  """The last part of a path or of 'shipped:<name>'."""
+  return pathlib.PurePath(name.rpartition(":")[2]).name
+
+
+def walltime_rows(run: pathlib.Path) -> list[Row]:
+  """Table 2 of Leviathan et al. 2023 and its prediction (Table 4), measured."""
+  settings, store = _settings(run), CellStore(run / "cells")
+  rows = []
+  for name in store.names("walltime-"):
+    cell = measures.walltime(store, name)
+    draft, temperature, gamma = (
+        cell.about[key] for key in ("draft", "temperature", "gamma")
+    )
+    alpha = measures.alpha(store, draft, temperature).estimate
+    costs = measures.step_costs(store, draft)
+    c, v = costs.cost_coefficient, costs.verify_ratio(gamma)
+    predict = lambda ratio: float(
+        theory.walltime_improvement(alpha.value, gamma, c, ratio)  # noqa: B023
+    )
+    paper = reference.paper_row(settings["task"], draft, temperature)
+    rows.append(
+        {
+            "task": settings["task"],
+            "target": _weights_name(settings["target"]),
+            "draft": draft,
+            "temperature": temperature,
+            "gamma": gamma,
+            "alpha": alpha.value,
+            "alpha_low": alpha.low,
+            "alpha_high": alpha.high,
+            "cost_coefficient": c,
+            "verify_ratio": v,
+            "block_efficiency": cell.counts.block_efficiency,
+            "predicted_speed": predict(1.0),
+            "predicted_speed_measured_v": predict(v),
+            "measured_speed": cell.speed.value,
+            "measured_low": cell.speed.low,
+            "measured_high": cell.speed.high,
+            "target_quality": cell.about["plain_quality"],
+            "speculative_quality": cell.about["speculative_quality"],
+            "paper_alpha": paper.alpha if paper else None,
+            "paper_speed": (
+                paper.speed if paper and paper.gamma == gamma else None
+            ),
+            "device": cell.about["device"],
+            "run": _run_name(run),
+        }
+    )
+  order = list(settings["drafts"])
+  return sorted(
+      rows,
+      key=lambda r: (order.index(r["draft"]), r["temperature"], r["gamma"]),
+  )
+
+
+def alpha_rows(run: pathlib.Path) -> list[Row]:
+  """Table 3 of Leviathan et al. 2023, measured; whole rows only."""
+  settings, store = _settings(run), CellStore(run / "cells")
+  rows = []
+  for draft in settings["drafts"]:
+    if any(f"alpha-{draft}-t{t}" not in store for t in (0, 1)):
+      continue
+    alphas = [measures.alpha(store, draft, t) for t in (0, 1)]
+    papers = [reference.paper_row(settings["task"], draft, t) for t in (0, 1)]
+    rows.append(
+        {
+            "task": settings["task"],
+            "target": _weights_name(settings["target"]),
+            "draft": draft,
+            "alpha_t0": alphas[0].estimate.value,
+            "alpha_t1": alphas[1].estimate.value,
+            "tokens": min(alpha.tokens for alpha in alphas),
+            "paper_alpha_t0": papers[0].alpha if papers[0] else None,
+            "paper_alpha_t1": papers[1].alpha if papers[1] else None,
+            "run": _run_name(run),
+        }
+    )
+  return rows
+
+
+def _cell(value: Any) -> str:
+  if value is None:
+    return ""
+  return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
+  """Renders rows with a header; numbers to four digits."""
+  stream = io.StringIO()
+  writer = csv.writer(stream, lineterminator="\n")
+  writer.writerow(columns)
+  writer.writerows([_cell(row[column]) for column in columns] for row in rows)
+  return stream.getvalue()
+
+
+def _markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+  lines = [head, ["---"] * len(head), *body]
+  return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def walltime_markdown(rows: Sequence[Row]) -> str:
+  """The walltime table as a reader wants it: ranges in brackets."""
+  head = (
+      "draft,T,gamma,alpha,c,v(gamma),tokens a target call,predicted (c),"
+      "predicted (c and v),**measured**,quality,paper alpha,paper speed"
+  ).split(",")
+  body = [
+      [
+          row["draft"],
+          f"{row['temperature']:g}",
+          str(row["gamma"]),
+          f"{row['alpha']:.2f} [{row['alpha_low']:.2f},"
+          f" {row['alpha_high']:.2f}]",
+          f"{row['cost_coefficient']:.3f}",
+          f"{row['verify_ratio']:.2f}",
+          f"{row['block_efficiency']:.2f}",
+          f"{row['predicted_speed']:.2f}x",
+          f"{row['predicted_speed_measured_v']:.2f}x",
+          f"**{row['measured_speed']:.2f}x** [{row['measured_low']:.2f},"
+          f" {row['measured_high']:.2f}]",
+          f"{row['target_quality']:.1f} / {row['speculative_quality']:.1f}",
+          _cell(row["paper_alpha"]),
+          f"{row['paper_speed']:g}x" if row["paper_speed"] else "",
+      ]
+      for row in rows
+  ]
+  return _markdown(head, body)
+
+
+def alpha_markdown(rows: Sequence[Row]) -> str:
+  """The alpha table, ours beside the paper's."""
+  head = (
+      "task,draft,alpha T=0,alpha T=1,tokens,paper alpha T=0,paper alpha T=1"
+  ).split(",")
+  body = [
+      [
+          row["task"],
+          row["draft"],
+          f"{row['alpha_t0']:.2f}",
+          f"{row['alpha_t1']:.2f}",
+          str(row["tokens"]),
+          _cell(row["paper_alpha_t0"]),
+          _cell(row["paper_alpha_t1"]),
+      ]
+      for row in rows
+  ]
+  return _markdown(head, body)
