@@ -112,8 +112,8 @@ class Vocabulary:
       token: Its id.
 
     Returns:
-      The piece, its spaces as spaces; a name in angle brackets for an id
-      without text, such as `</s>` for EOS.
+      The piece, its spaces as spaces unless there is nothing else; for an id
+      without text a name in angle brackets, such as `</s>` for EOS.
 
     Raises:
       ValueError: The id is negative.
@@ -122,4 +122,5 @@ class Vocabulary:
       raise ValueError(f"`token` must not be negative. Got {token}.")
     if token >= self.size:
       return f"<{token}>"
-    return self._pieces.id_to_piece(token).replace("\u2581", " ")
+    piece = self._pieces.id_to_piece(token)
+    return piece.replace("\u2581", " ") if piece.strip("\u2581") else piece

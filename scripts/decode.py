@@ -1,0 +1,30 @@
+r"""Decodes a file of texts, with or without a draft.
+
+  python scripts/decode.py --gin_file=configs/decoding/speculative.gin \
+    --gin.TARGET=\"DIR\" --gin.DRAFT=\"DIR\" --gin.GAMMA=5 \
+    --gin.TEMPERATURE=0.0 --gin.INPUTS=\"in.txt\" --gin.OUTPUTS=\"out.jsonl\"
+
+`--gin.DRAFT=None` decodes plainly; the gin file describes all settings. A run
+that was stopped is resumed by the same command. To see how a text is decoded,
+here that of line 3: `--gin.TRACE=3`.
+"""
+
+import sys
+
+import gin
+
+from spec_t5x import gin_flags
+from spec_t5x.decode_job import DecodeJob
+
+
+def main(_: list[str]) -> None:
+  """Runs the job that gin describes."""
+  job = gin.get_configurable(DecodeJob)()
+  try:
+    job.run()
+  except KeyboardInterrupt:
+    sys.exit("Stopped. The same command resumes.")
+
+
+if __name__ == "__main__":
+  gin_flags.run(main)

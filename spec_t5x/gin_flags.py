@@ -1,0 +1,109 @@
+"""Command lines of the scripts, spelt as T5X's.
+
+  --gin_file=configs/decoding/speculative.gin --gin.TARGET=\\"DIR\\"
+
+A script ends in `gin_flags.run(main)`, and `main` finds the files and bindings
+parsed. Gin files import what they configure (`dynamic_registration`), so that
+the library itself knows nothing of gin.
+"""
+
+import contextlib
+import difflib
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+import gin
+from absl import app, flags
+
+_FILES = flags.DEFINE_multi_string(
+    "gin_file", [], "Gin file; may be given more than once."
+)
+_SEARCH_PATHS = flags.DEFINE_multi_string(
+    "gin_search_paths", [], "Directory in which gin files are looked for."
+)
+_BINDINGS = flags.DEFINE_multi_string(
+    "gin_bindings", [], "Binding NAME=VALUE; --gin.NAME=VALUE is the same."
+)
+
+
+def run(main: Callable[[Sequence[str]], None]) -> None:
+  """Parses flags and gin, then calls `main` as `absl.app.run` does."""
+
+  def parsed_main(argv: Sequence[str]) -> None:
+    if len(argv) > 1:
+      raise app.UsageError(f"Unknown arguments {argv[1:]}.")
+    for path in _SEARCH_PATHS.value:
+      gin.add_config_file_search_path(path)
+    try:
+      parse(_FILES.value, _BINDINGS.value)
+    except ValueError as error:
+      raise app.UsageError(str(error)) from error
+    main(argv)
+
+  app.run(
+      parsed_main,
+      flags_parser=lambda argv: app.parse_flags_with_usage(rewrite(argv)),
+  )
+
+
+def rewrite(argv: Sequence[str]) -> list[str]:
+  """Turns each `--gin.NAME=VALUE` into `--gin_bindings=NAME=VALUE`."""
+  return [re.sub(r"^--?gin\.", "--gin_bindings=", word) for word in argv]
+
+
+def parse(files: Sequence[str], bindings: Sequence[str]) -> None:
+  """Parses files, then bindings, which override them.
+
+  Args:
+    files: gin files, the later ones overriding the earlier ones.
+    bindings: `NAME=VALUE`, NAME a macro of the files or a parameter that they
+      configure.
+
+  Raises:
+    ValueError: there is no file, a file or binding is malformed, a macro does
+      not exist or has no value.
+  """
+  if not files:
+    raise ValueError("`--gin_file` must be given at least once. Got none.")
+  for file in files:
+    with _naming(f"--gin_file={file}"):
+      gin.parse_config_file(file)
+  macros = re.findall(r"^(\w+) =", gin.config_str(), re.MULTILINE)
+  for binding in bindings:
+    _check_macro(binding, macros)
+    with _naming(f"--gin.{binding}"):
+      gin.parse_config(binding)
+  try:
+    gin.finalize()
+  except ValueError as error:
+    missing = re.match(r"(\w+)/macro\.value set to `%gin.REQUIRED`", str(error))
+    if not missing:
+      raise
+    raise ValueError(
+        f"`--gin.{missing[1]}` must be given: {files[-1]} has no default."
+    ) from error
+
+
+@contextlib.contextmanager
+def _naming(flag: str) -> Iterator[None]:
+  """Gives gin's errors the name of the flag that caused them."""
+  try:
+    yield
+  except (SyntaxError, ValueError, OSError) as error:
+    # Shells eat plain quotes, and gin then meets a bare word.
+    quoted = re.sub(r"=([^=]*)$", r'=\\"\1\\"', flag)
+    is_bare = isinstance(error, SyntaxError) and not flag.startswith("--gin_")
+    hint = f" A text needs quotes: {quoted}" if is_bare else ""
+    raise ValueError(f"`{flag}` cannot be used: {error}.{hint}") from error
+
+
+def _check_macro(binding: str, macros: Sequence[str]) -> None:
+  """Raises ValueError for a macro that no file has, which gin would accept."""
+  name = binding.partition("=")[0].strip()
+  if not re.fullmatch(r"\w+", name) or name in macros:
+    return
+  close = difflib.get_close_matches(name, macros, 1)
+  hint = f" Did you mean {close[0]}?" if close else ""
+  raise ValueError(
+      f"`--gin.{name}` must name one of {', '.join(sorted(macros))}.{hint}"
+  )
