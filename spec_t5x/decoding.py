@@ -134,7 +134,7 @@ def iterate(
       tokens=tokens,
       target_cache=target_cache,
       draft_cache=draft_cache,
-      finite=state.finite & jnp.isfinite(raw).all(axis=(1, 2)),
+      finite=state.finite & (state.finished | _finite(logits, proposal)),
       iteration=state.iteration + 1,
   )
   state = _emit(settings, state, proposal, verdict, logits, probs, room)

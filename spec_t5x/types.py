@@ -26,7 +26,8 @@ EOS_ID = 1
 
 # (logits [batch, vocab], tokens [batch, length], index [batch]) -> logits.
 # `tokens[:, :index]` is the known prefix of each row; what stands at and
-# after `index` is undefined.
+# after `index` is undefined. It is asked about drafted prefixes too, with EOS
+# inside, and must never ban every token.
 LogitCallback = Callable[
     [
         Float[Array, "batch vocab"],
