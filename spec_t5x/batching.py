@@ -12,11 +12,18 @@ seen. numpy only.
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-__all__ = ["BUCKETS", "EOS_ID", "PAD_ID", "BatchPlan", "bucket_batches"]
+__all__ = [
+    "BUCKETS",
+    "EOS_ID",
+    "PAD_ID",
+    "BatchPlan",
+    "bucket_batches",
+    "stream_batches",
+]
 
 PAD_ID = 0
 EOS_ID = 1
@@ -206,6 +213,46 @@ def bucket_batches(
   )
 
 
+def stream_batches(
+    examples: Iterable[Example],
+    tokens_per_batch: int,
+    buckets: Sequence[tuple[int, int]] = BUCKETS,
+) -> Iterator[dict[str, np.ndarray]]:
+  """Yields batches of a stream, each as soon as its bucket is full.
+
+  What is left in the buckets when the stream ends is filled up with rows of
+  padding. Long examples are treated as by `BatchPlan.make`.
+
+  Args:
+    examples: (source ids, target ids), both without EOS.
+    tokens_per_batch: Upper bound of source and target positions in a batch.
+    buckets: (source length, target length), both with EOS.
+
+  Yields:
+    Batches as those of `bucket_batches`.
+
+  Raises:
+    ValueError: A bucket is empty or larger than `tokens_per_batch`.
+  """
+  _check_buckets(tokens_per_batch, buckets)
+  buckets = sorted(buckets, key=sum)
+  waiting = [[] for _ in buckets]
+  collate = lambda number: _collate(
+      waiting[number],
+      tokens_per_batch // sum(buckets[number]),
+      *buckets[number],
+  )
+  for source, target in examples:
+    number = _choose(len(source) + 1, len(target) + 1, buckets)
+    if number is None:
+      continue
+    waiting[number].append((source, target))
+    if len(waiting[number]) == tokens_per_batch // sum(buckets[number]):
+      yield collate(number)
+      waiting[number] = []
+  yield from (collate(number) for number, rest in enumerate(waiting) if rest)
+
+
 def _check(
     examples: Sequence[Example],
     tokens_per_batch: int,
@@ -213,6 +260,12 @@ def _check(
 ) -> None:
   if not examples:
     raise ValueError("`examples` must not be empty.")
+  _check_buckets(tokens_per_batch, buckets)
+
+
+def _check_buckets(
+    tokens_per_batch: int, buckets: Sequence[tuple[int, int]]
+) -> None:
   if not buckets:
     raise ValueError("`buckets` must not be empty.")
   if min(map(min, buckets)) < 1:

@@ -1,95 +1,23 @@
 """Training of targets and drafts: teacher forcing, optax, exact resume."""
 
-import dataclasses
-import json
 import os
 import pathlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
-import flax.serialization
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
-from spec_t5x import batching, network
-
-Batch = dict[str, Int[Array, "batch length"]]
-
-
-@dataclasses.dataclass(frozen=True)
-class Schedule:
-  """Learning rate: linear warm-up, constant, linear decay to zero.
-
-  Attributes:
-    peak: the constant part's rate.
-    warmup_steps: steps from 0 to `peak`.
-    decay_start: first step of the decay.
-    num_steps: the step at which the rate is zero and training ends.
-  """
-
-  peak: float = 1e-2
-  warmup_steps: int = 200
-  decay_start: int = 8_000
-  num_steps: int = 10_000
-
-  def __post_init__(self):
-    """Checks the order of the phases."""
-    phases = (0, self.warmup_steps, self.decay_start, self.num_steps)
-    if sorted(phases) != list(phases):
-      raise ValueError(
-          "`warmup_steps` <= `decay_start` <= `num_steps` must hold."
-          f" Got {phases[1:]}."
-      )
-
-  def __call__(self, step: Int[Array, ""]) -> Float[Array, ""]:
-    """Rate at a step."""
-    decay_steps = max(1, self.num_steps - self.decay_start)
-    return optax.join_schedules(
-        [
-            optax.linear_schedule(0.0, self.peak, max(1, self.warmup_steps)),
-            optax.linear_schedule(self.peak, 0.0, decay_steps),
-        ],
-        [self.decay_start],
-    )(step)
-
-
-def make_optimizer(
-    name: str, schedule: Callable[[Array], Array], weight_decay: float = 0.0
-) -> optax.GradientTransformation:
-  """Returns an optimizer whose updates scale with each parameter's size.
-
-  T5's embeddings start at standard deviation 1 and its kernels at a few
-  hundredths, so rates are relative, in Adam too.
-
-  Args:
-    name: 'adafactor' (as T5) or 'adamw'.
-    schedule: step to relative learning rate.
-    weight_decay: decoupled decay, a fraction of the learning rate.
-
-  Returns:
-    The transformation, with gradients clipped to global norm 1.
-
-  Raises:
-    ValueError: the name is neither of the two.
-  """
-  if name == "adafactor":
-    return optax.adafactor(
-        schedule, weight_decay_rate=weight_decay or None, decay_rate=0.8
-    )
-  if name != "adamw":
-    raise ValueError(
-        f"`optimizer` must be 'adafactor' or 'adamw'. Got {name!r}."
-    )
-  return optax.chain(
-      optax.clip_by_global_norm(1.0),
-      optax.scale_by_adam(b1=0.9, b2=0.98),
-      optax.scale_by_param_block_rms(),
-      optax.add_decayed_weights(weight_decay),
-      optax.scale_by_learning_rate(schedule),
-  )
+from spec_t5x import network, partitioning
+from spec_t5x.train_curve import Curve
+from spec_t5x.train_data import Batch, Data
+from spec_t5x.train_state import StateStore, TrainState
+from spec_t5x.types import Params
 
 
 def token_loss(
@@ -99,9 +27,14 @@ def token_loss(
 ) -> tuple[Float[Array, ""], Float[Array, ""], Int[Array, ""]]:
   """Sums cross-entropy over the tokens that are not padding.
 
+  Args:
+    logits: float32.
+    targets: id 0 is padding.
+    z_loss: weight of T5's penalty on the squared log-normaliser.
+
   Returns:
-    The training loss (cross-entropy plus T5's z-loss) and the plain
-    cross-entropy, both in nats summed over tokens, and the token count.
+    The training loss (cross-entropy plus z-loss) and the plain cross-entropy,
+    both in nats summed over tokens, and the token count.
   """
   weights = targets > 0
   log_z = jax.nn.logsumexp(logits, axis=-1)
@@ -111,25 +44,30 @@ def token_loss(
   return nats + penalty, nats, jnp.sum(weights)
 
 
-class TrainState(NamedTuple):
-  """All that a resumed run needs, apart from the data.
+def init_params(
+    config: network.T5Config, seed: int, mesh: Mesh | None = None
+) -> Params:
+  """Returns freshly initialised parameters, on a mesh if one is given.
 
-  Attributes:
-    step: optimizer steps taken.
-    params: T5X parameter tree, float32.
-    opt_state: state of the optax transformation.
+  Raises:
+    ValueError: the mesh does not divide the model.
   """
-
-  step: Int[Array, ""]
-  params: Any
-  opt_state: Any
+  tokens = jnp.ones((1, 2), "int32")
+  inputs = (tokens,) * (2 if config.decoder_only else 3)
+  init = lambda key: network.build(config).init(key, *inputs)["params"]
+  if mesh is None:
+    return jax.jit(init)(jax.random.key(seed))
+  shardings = partitioning.param_shardings(config, mesh)
+  with partitioning.on_mesh(mesh):
+    return jax.jit(init, out_shardings=shardings)(jax.random.key(seed))
 
 
 class Trainer:
-  """One model in training.
+  """One model in training, on one device or on a mesh.
 
   Attributes:
-    config: the model's configuration.
+    config: the model's configuration, not packed.
+    mesh: rows of a batch go over `data`, the model over `model`; or None.
     state: parameters and optimizer, replaced by every step.
   """
 
@@ -138,20 +76,61 @@ class Trainer:
       config: network.T5Config,
       optimizer: optax.GradientTransformation,
       seed: int = 0,
-      params: Any = None,
+      params: Params = None,
+      mesh: Mesh | None = None,
+      remat: bool = False,
   ):
-    """Initialises the parameters, or takes `params` as they are."""
-    self.config = config
+    """Initialises the parameters, or takes `params`.
+
+    Args:
+      config: the model's configuration; the `dtype` of activations may be
+        bfloat16, parameters are float32.
+      optimizer: an optax transformation.
+      seed: of the parameters and of dropout.
+      params: to be trained further; they are used up.
+      mesh: devices to train on; see `partitioning`.
+      remat: keep the results of matrix products only for the backward pass
+        and compute the rest again: less memory, more time.
+
+    Raises:
+      ValueError: the mesh does not divide the model.
+    """
+    self.config, self.mesh = config, mesh
     self._module = network.build(config)
     self._optimizer = optimizer
     self._key = jax.random.key(seed)
+    self._remat = remat
     if params is None:
-      params = init_params(config, seed)
-    self.state = TrainState(
+      params = init_params(config, seed, mesh)
+    if mesh is not None:
+      params = partitioning.place(config, params, mesh)
+    shardings = self._state_shardings(params)
+    init = lambda params: TrainState(
         jnp.zeros((), "int32"), params, optimizer.init(params)
     )
-    self._update = jax.jit(self._update_fn, donate_argnums=0)
-    self._evaluate = jax.jit(self._evaluate_fn)
+    self.state = jax.jit(init, donate_argnums=0, out_shardings=shardings)(
+        params
+    )
+    whole = None if mesh is None else partitioning.replicated(mesh)
+    self._update = jax.jit(
+        self._update_fn, donate_argnums=0, out_shardings=(shardings, whole)
+    )
+    self._evaluate = jax.jit(self._evaluate_fn, out_shardings=whole)
+
+  def _state_shardings(self, params: Params) -> TrainState | None:
+    """Moments lie where their parameters do; what is smaller is replicated."""
+    if self.mesh is None:
+      return None
+    whole = partitioning.replicated(self.mesh)
+    opt_state = optax.tree_utils.tree_map_params(
+        self._optimizer,
+        lambda x, param: param.sharding if x.shape == param.shape else whole,
+        jax.eval_shape(self._optimizer.init, params),
+        params,
+        transform_non_params=lambda _: whole,
+    )
+    shardings = partitioning.param_shardings(self.config, self.mesh)
+    return TrainState(whole, shardings, opt_state)
 
   def _logits(self, params, batch: Batch, key=None):
     names = ("decoder_input_tokens", "decoder_target_tokens")
@@ -173,6 +152,9 @@ class Trainer:
       loss, nats, count = token_loss(logits, batch["decoder_target_tokens"])
       return loss / count, (nats, count)
 
+    if self._remat:
+      policy = jax.checkpoint_policies.dots_with_no_batch_dims_saveable
+      mean_loss = jax.checkpoint(mean_loss, policy=policy)
     gradients, metrics = jax.grad(mean_loss, has_aux=True)(state.params)
     updates, opt_state = self._optimizer.update(
         gradients, state.opt_state, state.params
@@ -184,142 +166,95 @@ class Trainer:
     logits = self._logits(params, batch)
     return token_loss(logits, batch["decoder_target_tokens"])[1:]
 
+  def _place(self, batch: Batch) -> Batch:
+    """Moves a batch onto the mesh, with rows of padding to be divisible."""
+    if self.mesh is None:
+      return batch
+    parts = self.mesh.shape["data"]
+    fill = lambda x: np.pad(x, ((0, -len(x) % parts), (0, 0)))
+    sharding = partitioning.batch_sharding(self.mesh)
+    return jax.device_put(jax.tree.map(fill, batch), sharding)
+
   def step(self, batch: Batch) -> tuple[Float[Array, ""], Int[Array, ""]]:
     """Takes one optimizer step; returns summed nats and the token count."""
-    self.state, metrics = self._update(self.state, batch)
+    with partitioning.on_mesh(self.mesh):
+      self.state, metrics = self._update(self.state, self._place(batch))
     return metrics
 
-  def evaluate(self, batches: Iterator[Batch]) -> float:
+  def evaluate(self, batches: Iterable[Batch]) -> float:
     """Returns the mean cross-entropy per token of held-out batches, nats."""
-    sums = [self._evaluate(self.state.params, batch) for batch in batches]
+    with partitioning.on_mesh(self.mesh):
+      sums = [
+          self._evaluate(self.state.params, self._place(batch))
+          for batch in batches
+      ]
     nats, counts = zip(*sums, strict=True)
     return float(sum(nats) / sum(counts))
-
-  def save(self, path: pathlib.Path) -> None:
-    """Writes the state as one file, atomically."""
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(
-        flax.serialization.to_bytes(jax.device_get(self.state))
-    )
-    os.replace(temporary, path)
-
-  def restore(self, path: pathlib.Path) -> None:
-    """Reads a state that `save` wrote, of the same configuration."""
-    state = flax.serialization.from_bytes(self.state, path.read_bytes())
-    self.state = jax.tree.map(jnp.asarray, state)
-
-
-def init_params(config: network.T5Config, seed: int) -> Any:
-  """Returns freshly initialised parameters."""
-  tokens = jnp.ones((1, 2), "int32")
-  inputs = (tokens,) * (2 if config.decoder_only else 3)
-  init = jax.jit(network.build(config).init)
-  return init(jax.random.key(seed), *inputs)["params"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Examples:
-  """Token ids to train on and to hold out, without EOS.
-
-  Attributes:
-    train: (source, target) pairs.
-    validation: held-out pairs.
-  """
-
-  train: Sequence[batching.Example]
-  validation: Sequence[batching.Example]
 
 
 def fit(
     trainer: Trainer,
-    examples: Examples,
+    data: Data,
     num_steps: int,
     directory: str | os.PathLike[str],
     *,
-    tokens_per_batch: int = 2048,
-    seed: int = 0,
     eval_every: int = 500,
     save_every: int = 250,
-    report: Callable[[dict[str, Any]], None] = lambda row: None,
-) -> None:
+    max_seconds: float | None = None,
+    quality: Callable[[Trainer], dict[str, float]] | None = None,
+    quality_every: int = 5000,
+    on_step: Callable[[int, float], None] = lambda step, loss: None,
+    on_row: Callable[[dict[str, Any]], None] = lambda row: None,
+) -> bool:
   """Trains to `num_steps`, resuming from `directory` if a run stopped there.
 
   A resumed run sees the batches, and draws the dropout masks, that an
-  uninterrupted one would have.
+  uninterrupted one would have: its parameters are the same bit for bit.
 
   Args:
     trainer: the model, freshly made.
-    examples: data, in a fixed order.
+    data: training and held-out batches.
     num_steps: optimizer steps in all.
-    directory: holds `state.msgpack` and the curve, `log.jsonl`.
-    tokens_per_batch: positions in a batch, both sides, padding included.
-    seed: of the data order.
-    eval_every: steps between held-out losses.
+    directory: holds the newest state and the curve, `log.jsonl`.
+    eval_every: steps between rows of the curve.
     save_every: steps between checkpoints.
-    report: called with every row of the curve.
+    max_seconds: stop, with a checkpoint, when this call has taken as long.
+    quality: further figures, such as `train_quality.Quality`.
+    quality_every: steps between rows with them, a multiple of `eval_every`; the
+      last row has them, too.
+    on_step: called after every step with the training loss of the step
+      before, nats per token.
+    on_row: called with every row of the curve.
+
+  Returns:
+    Whether all steps are taken; False if time ran out.
 
   Raises:
-    FloatingPointError: the loss is not finite.
+    FloatingPointError: a loss is not finite; the checkpoint is of before.
+    ValueError: the checkpoint is of another configuration or optimizer.
   """
+  started = time.monotonic()
   directory = pathlib.Path(directory)
   directory.mkdir(parents=True, exist_ok=True)
-  checkpoint = directory / "state.msgpack"
-  if checkpoint.exists():
-    trainer.restore(checkpoint)
+  store = StateStore(directory, trainer.mesh)
+  trainer.state = store.restore(trainer.state) or trainer.state
   step = int(trainer.state.step)
-  log = _Curve(directory / "log.jsonl", step, report)
-  plan = batching.BatchPlan.make(examples.train, tokens_per_batch)
-  while step < num_steps:
-    epoch, start = divmod(step, plan.num_batches)
-    for batch in batching.bucket_batches(
-        examples.train, tokens_per_batch, seed=seed, epoch=epoch, start=start
-    ):
-      log.add(*trainer.step(batch))
-      step += 1
-      if step % eval_every == 0 or step == num_steps:
-        held_out = batching.bucket_batches(examples.validation, 4096)
-        log.write(step, epoch, trainer.evaluate(held_out))
-      if step % save_every == 0 or step == num_steps:
-        trainer.save(checkpoint)
-      if step == num_steps:
-        break
-
-
-class _Curve:
-  """The log of a run, one JSON object a line."""
-
-  def __init__(self, path: pathlib.Path, step: int, report: Callable):
-    self._path, self._report = path, report
-    rows = path.read_text().splitlines() if path.exists() else []
-    # Rows past the checkpoint will be written again.
-    kept = [row for row in rows if json.loads(row)["step"] <= step]
-    path.write_text("".join(row + "\n" for row in kept))
-    self._seconds = json.loads(kept[-1])["seconds"] if kept else 0.0
-    self._reset()
-
-  def _reset(self):
-    self._sums, self._started = [], time.monotonic()
-
-  def add(self, nats, count):
-    self._sums.append((nats, count))
-
-  def write(self, step: int, epoch: int, held_out: float):
-    nats, counts = zip(*self._sums, strict=True)
-    tokens = int(sum(counts))
-    loss = float(sum(nats)) / tokens
-    if not jnp.isfinite(loss):
-      raise FloatingPointError(f"The loss is {loss} before step {step}.")
-    elapsed = time.monotonic() - self._started
-    self._seconds += elapsed
-    row = {
-        "step": step,
-        "epoch": epoch,
-        "loss": round(loss, 4),
-        "held_out_loss": round(held_out, 4),
-        "target_tokens_per_second": round(tokens / elapsed),
-        "seconds": round(self._seconds, 1),
-    }
-    with self._path.open("a") as file:
-      file.write(json.dumps(row) + "\n")
-    self._report(row)
-    self._reset()
+  curve = Curve(directory / "log.jsonl", step)
+  batches = data.train_batches(step)
+  in_time = True
+  while step < num_steps and in_time:
+    curve.add(*trainer.step(next(batches)))
+    step += 1
+    on_step(step, curve.last_loss)
+    in_time = not max_seconds or time.monotonic() - started < max_seconds
+    is_last = step == num_steps or not in_time
+    if step % eval_every == 0 or is_last:
+      curve.flush()
+      held_out = trainer.evaluate(data.validation_batches())
+      has_quality = quality and (step % quality_every == 0 or is_last)
+      figures = quality(trainer) if has_quality else {}
+      on_row(curve.write(step, held_out, figures))
+    if step % save_every == 0 or is_last:
+      curve.flush()
+      store.save(trainer.state)
+  return step >= num_steps
