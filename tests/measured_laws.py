@@ -26,11 +26,14 @@ def words_below(draw, index):
   return jax.lax.fori_loop(0, 32, set_bit, zeros)
 
 
-def law_of_draw(draw, shape, vocab):
-  """Returns the law [*shape, vocab] of `draw`, float64, right to 2**-32."""
-  below = [
-      words_below(draw, jnp.full(shape, index, jnp.int32))
-      for index in range(1, vocab)
-  ]
-  below = np.stack([np.zeros(shape), *below, np.full(shape, 2.0**32)])
-  return np.moveaxis(np.diff(below, axis=0), 0, -1) / 2**32
+def law_from(first_words):
+  """Turns counts of `words_below` for index 1, 2, ... into the law, float64.
+
+  Args:
+    first_words: [vocab - 1, ...].
+
+  Returns:
+    Probabilities [vocab, ...], right to 2**-32.
+  """
+  inner = np.asarray(first_words, np.float64)
+  return np.diff(inner, axis=0, prepend=0.0, append=2.0**32) / 2**32
