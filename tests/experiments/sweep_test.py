@@ -1,0 +1,192 @@
+"""A whole sweep with toy models: what it measures, and that it resumes."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import toy_decoder
+
+from spec_t5x.experiments import sweep
+from spec_t5x.experiments.cells import CellStore
+from spec_t5x.experiments.sweep import Sweep, SweepRun
+from spec_t5x.report import build, measures
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+  root = tmp_path_factory.mktemp("models")
+  toy_decoder.save_model(root / "target")
+  toy_decoder.save_model(root / "draft", noise=0.02)
+  return root
+
+
+@pytest.fixture(scope="module")
+def settings(models):
+  return Sweep(
+      name="toy",
+      task="ende",
+      source_prefix="gnomehelp:",
+      target=str(models / "target"),
+      drafts={"small": str(models / "draft"), "same": str(models / "target")},
+      gammas=(2,),
+      alpha_tokens=50,
+      num_texts=2,
+      passes=2,
+      step_repeats=2,
+      max_decode_steps=6,
+  )
+
+
+@pytest.fixture(scope="module")
+def finished(settings, tmp_path_factory):
+  directory = tmp_path_factory.mktemp("results") / "toy" / "run"
+  run = SweepRun(settings, directory)
+  run.run()
+  return run, directory
+
+
+def test_every_cell_is_measured(finished):
+  run, _ = finished
+  names = [cell.name for cell in run.cells()]
+  assert run.store.names() == sorted(names)
+  # Outputs, alpha, cost, walltime: 2 temperatures, 2 drafts, 1 gamma.
+  assert len(names) == 2 + 4 + 2 + 4
+
+
+def test_a_draft_that_is_the_target_has_alpha_one(finished):
+  run, _ = finished
+  for temperature in (0, 1):
+    alpha = measures.alpha(run.store, "same", temperature)
+    assert alpha.estimate.value == pytest.approx(1.0, abs=1e-6)
+    assert alpha.tokens >= 50
+  assert measures.alpha(run.store, "small", 1).estimate.value < 1
+
+
+def test_greedy_texts_agree_and_equal_numbers_of_tokens_are_timed(finished):
+  run, _ = finished
+  for name in run.store.names("walltime-"):
+    about, rows = run.store.read(name)
+    for row in rows:
+      both = row["plain"], row["speculative"]
+      assert row["tokens"] == min(each["emitted"] for each in both)
+      for each in both:
+        assert len(each["decode_seconds"]) == 2
+        assert min(each["decode_seconds"] + each["encode_seconds"]) > 0
+      if about["temperature"] == 0:
+        assert both[0]["prediction"] == both[1]["prediction"]
+    if about["temperature"] == 0:
+      assert about["plain_quality"] == about["speculative_quality"]
+
+
+def test_costs_are_ratios_of_medians(finished):
+  run, _ = finished
+  costs = measures.step_costs(run.store, "small")
+  assert set(costs.target) == {1, 3}
+  assert set(costs.draft) == {1, 2}
+  assert costs.cost_coefficient > 0
+  assert costs.verify_ratio(2) == costs.target[3] / costs.target[1]
+
+
+def test_nothing_is_measured_twice(finished, settings, monkeypatch):
+  _, directory = finished
+  before = {p: p.read_bytes() for p in (directory / "cells").iterdir()}
+  monkeypatch.setattr(sweep, "TimedExample", None)
+  SweepRun(settings, directory).run()
+  after = {p: p.read_bytes() for p in (directory / "cells").iterdir()}
+  assert before == after
+
+
+def test_other_settings_are_refused_for_the_same_run(finished, settings):
+  _, directory = finished
+  changed = dataclasses.replace(settings, passes=9)
+  with pytest.raises(ValueError, match=r"other settings \(\['passes'\]\)"):
+    SweepRun(changed, directory)
+
+
+def test_provenance_names_weights_code_and_data(finished):
+  _, directory = finished
+  record = json.loads((directory / "provenance.json").read_text())
+  assert set(record["weights_sha256"]) == {"target", "small", "same"}
+  hashes = record["weights_sha256"]
+  assert hashes["target"] == hashes["same"] != hashes["small"]
+  assert record["data"]["source_prefix"] == "gnomehelp:"
+  for key in ("commit", "command", "seed", "versions", "device", "xla_flags"):
+    assert key in record
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("gammas", (), "`gammas` must not be empty"),
+        ("gammas", (0, 3), "`gammas` must be at least 1"),
+        ("drafts", {}, "`drafts` must not be empty"),
+        ("num_texts", 0, "`num_texts` must be at least 1. Got 0"),
+    ],
+)
+def test_bad_settings_are_named(settings, field, value, message):
+  with pytest.raises(ValueError, match=message):
+    dataclasses.replace(settings, **{field: value})
+
+
+def test_tables_and_figures_are_remade_byte_for_byte(finished):
+  _, directory = finished
+  results = directory.parents[1]
+  first = {path: path.read_bytes() for path in build.build(results)}
+  second = {path: path.read_bytes() for path in build.build(results)}
+  assert first == second
+  lines = (results / "tables" / "walltime.csv").read_text().splitlines()
+  assert lines[0].startswith("task,target,draft,temperature,gamma,alpha,")
+  assert len(lines) == 1 + 4
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_resumes(settings, models, tmp_path):
+  bindings = {
+      "NAME": '"toy"',
+      "TARGET": f'"{settings.target}"',
+      "DRAFTS": repr(settings.drafts),
+      "RESULTS": f'"{tmp_path}"',
+      "SOURCE_PREFIX": '"gnomehelp:"',
+      "GAMMAS": "(1, 2)",
+      "ALPHA_TOKENS": "50",
+      "NUM_TEXTS": "2",
+      "PASSES": "2",
+      "STEP_REPEATS": "2",
+      "MAX_DECODE_STEPS": "6",
+  }
+  command = [
+      sys.executable,
+      "scripts/sweep.py",
+      "--gin_file=configs/experiments/ende.gin",
+      *(f"--gin.{name}={value}" for name, value in bindings.items()),
+  ]
+  environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+  process = subprocess.Popen(command, cwd=ROOT, env=environment)
+  store = CellStore(tmp_path / "toy" / "local" / "cells")
+  while len(store.names()) < 3:
+    assert process.poll() is None
+    time.sleep(0.05)
+  process.send_signal(signal.SIGKILL)
+  process.wait()
+  kept = {name: store.read(name) for name in store.names()}
+  assert not store.names("walltime-same-t1-g2")
+  subprocess.run(command, cwd=ROOT, env=environment, check=True)
+  assert {name: store.read(name) for name in kept} == kept
+  assert len(store.names()) == 2 + 4 + 2 + 8
+  assert (tmp_path / "tables" / "walltime.csv").exists()
+
+
+def test_quality_is_bleu_or_rouge():
+  rows = [{"prediction": "a b c d e", "reference": "a b c d e"}]
+  assert sweep.quality("ende", rows) == pytest.approx(100)
+  assert sweep.quality("summ", rows) == pytest.approx(100)
+  assert np.isfinite(sweep.quality("ende", [{**rows[0], "prediction": "x"}]))

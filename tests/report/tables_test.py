@@ -1,0 +1,52 @@
+"""Committed tables and figures are those that the committed cells make."""
+
+import pathlib
+import shutil
+
+import pytest
+
+from spec_t5x.report import build, measures, reference, tables
+
+RESULTS = pathlib.Path(__file__).parents[2] / "results"
+
+
+def test_the_papers_rows_are_found_by_role():
+  row = reference.paper_row("ende", "small", 0.0)
+  assert (row.alpha, row.gamma, row.speed) == (0.75, 7, 3.4)
+  assert reference.paper_row("summ", "large", 1.0).speed == 1.7
+  assert reference.paper_row("ende", "small-distilled", 0.0) is None
+  assert reference.paper_row("ende", "small", 0.5) is None
+
+
+def test_csv_has_four_digits_and_empty_cells():
+  rows = [{"a": 0.123456, "b": None, "c": "x,y"}]
+  assert tables.to_csv(rows, ["a", "b", "c"]) == 'a,b,c\n0.1235,,"x,y"\n'
+
+
+def test_columns_are_the_documented_ones():
+  assert ",".join(tables.ALPHA_COLUMNS) == (
+      "task,target,draft,alpha_t0,alpha_t1,tokens,paper_alpha_t0,"
+      "paper_alpha_t1,run"
+  )
+  assert ",".join(tables.WALLTIME_COLUMNS) == (
+      "task,target,draft,temperature,gamma,alpha,alpha_low,alpha_high,"
+      "cost_coefficient,verify_ratio,block_efficiency,predicted_speed,"
+      "predicted_speed_measured_v,measured_speed,measured_low,measured_high,"
+      "target_quality,speculative_quality,paper_alpha,paper_speed,device,run"
+  )
+
+
+def test_results_without_a_run_are_refused(tmp_path):
+  with pytest.raises(FileNotFoundError, match="holds no run of a sweep"):
+    build.build(tmp_path)
+
+
+@pytest.mark.skipif(not measures.runs(RESULTS), reason="no committed run")
+def test_committed_results_are_remade_byte_for_byte(tmp_path):
+  copy = tmp_path / "results"
+  shutil.copytree(RESULTS, copy)
+  for path in build.build(copy):
+    if path.suffix == ".png":
+      continue  # The renderer's version shows in the pixels; the SVG is text.
+    committed = RESULTS / path.relative_to(copy)
+    assert path.read_bytes() == committed.read_bytes(), committed
