@@ -143,7 +143,7 @@ def sample(
   """Draws one token from each row by inverting its cumulative law.
 
   One float32 uniform is too coarse for this: on its grid of 2**-23 a flat
-  law over 32k ids is off by about 5e-4 in total variation, and so is a
+  law over 32k ids is off by about 3e-4 in total variation, and so is a
   float32 cumulative sum. Here one word picks a cell of 128 tokens by the
   cells' mass, the other picks a token within the cell, and both sums run over
   integers. The law is then right to the rounding of float32 (total variation
