@@ -91,9 +91,8 @@ def _naming(flag: str) -> Iterator[None]:
     yield
   except (SyntaxError, ValueError, OSError) as error:
     # Shells eat plain quotes, and gin then meets a bare word.
-    quoted = re.sub(r"=([^=]*)$", r'=\\"\1\\"', flag)
-    is_bare = isinstance(error, SyntaxError) and not flag.startswith("--gin_")
-    hint = f" A text needs quotes: {quoted}" if is_bare else ""
+    bare = re.fullmatch(r"(--gin\.[\w.]+=)\s*([A-Za-z/.~].*)", flag)
+    hint = rf" A text needs quotes: {bare[1]}\"{bare[2]}\"" if bare else ""
     raise ValueError(f"`{flag}` cannot be used: {error}.{hint}") from error
 
 

@@ -24,7 +24,7 @@ def models(tmp_path_factory):
   """Directories of a target, of a draft and of a model without vocabulary."""
   root = tmp_path_factory.mktemp("models")
   toy_decoder.save_model(root / "target")
-  toy_decoder.save_model(root / "draft", noise=0.02)
+  toy_decoder.save_model(root / "draft", noise=0.1)
   toy_decoder.save_model(root / "tokens", has_vocabulary=False)
   return root
 
@@ -241,6 +241,8 @@ def decode(command, cache, **macros):
       env=os.environ
       | {
           "JAX_PLATFORMS": "cpu",
+          # Compile fast rather than well.
+          "XLA_FLAGS": "--xla_backend_optimization_level=0",
           "PYTHONPATH": str(ROOT),
           "JAX_COMPILATION_CACHE_DIR": str(cache),
           "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",

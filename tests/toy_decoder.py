@@ -17,7 +17,6 @@ CONFIG = T5Config(
     mlp_dim=8,
     num_encoder_layers=1,
     num_decoder_layers=1,
-    logits_via_embedding=True,
 )
 
 

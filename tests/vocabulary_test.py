@@ -102,3 +102,19 @@ def test_model_without_padding_is_refused(tmp_path):
     )
   with pytest.raises(ValueError, match="must define PAD and EOS. Got PAD -1"):
     vocabulary.Vocabulary(path)
+
+
+def test_pieces_spell_a_text(shipped):
+  text = "Open the  file, größer: 𝄞"
+  spelt = "".join(map(shipped.piece, shipped.encode("Open the file.")))
+  assert spelt == " Open the file."
+  assert "<0x" in "".join(map(shipped.piece, shipped.encode(text)))
+
+
+def test_pieces_without_text(shipped):
+  assert shipped.piece(shipped.eos_id) == "</s>"
+  assert shipped.piece(8050) == "<8050>"
+  # A lone space must be seen.
+  assert shipped.piece(shipped._pieces.piece_to_id("\u2581")) == "\u2581"
+  with pytest.raises(ValueError, match="`token` must not be negative. Got -1"):
+    shipped.piece(-1)

@@ -1,0 +1,95 @@
+"""Tests of the gin files: all parse, and every macro does something."""
+
+import dataclasses
+import pathlib
+import re
+
+import gin
+import pytest
+
+from spec_t5x import gin_flags
+from spec_t5x.decode_job import DecodeJob
+
+ROOT = pathlib.Path(__file__).parents[1]
+CONFIGS = sorted(
+    str(path.relative_to(ROOT)) for path in (ROOT / "configs").rglob("*.gin")
+)
+SPECULATIVE = "configs/decoding/speculative.gin"
+MACRO = re.compile(r"^([A-Z][A-Z0-9_]*) = ", re.MULTILINE)
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch):
+  """Starts from the root, as users do, with nothing bound."""
+  monkeypatch.chdir(ROOT)
+  gin.clear_config()
+  yield
+  gin.clear_config()
+
+
+def macros(text):
+  """Names that a gin file defines."""
+  return MACRO.findall(text)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_parses(config):
+  gin.parse_config_file(config)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_required_macros_are_named_in_the_header(config):
+  text = pathlib.Path(config).read_text("utf-8")
+  header = re.match(r"(#.*\n)+", text)
+  assert header, "no comment on top"
+  for name in re.findall(r"^(\w+) = %gin.REQUIRED", text, re.MULTILINE):
+    assert name in header[0]
+
+
+def decode_job(config, **values):
+  """The job that the script would run."""
+  required = dict(TARGET="t", DRAFT="d", INPUTS="i", OUTPUTS="o")
+  if config.endswith("plain.gin"):
+    del required["DRAFT"]
+  bindings = [
+      f"{name}={value!r}" for name, value in (required | values).items()
+  ]
+  gin_flags.parse([config], bindings)
+  return gin.get_configurable(DecodeJob)()
+
+
+def test_defaults_are_those_of_the_job():
+  assert decode_job(SPECULATIVE) == DecodeJob("t", "d", "i", "o")
+
+
+def test_plain_decoding_has_no_draft():
+  job = decode_job("configs/decoding/plain.gin")
+  assert job == DecodeJob("t", None, "i", "o")
+
+
+def test_every_setting_has_a_documented_macro():
+  text = pathlib.Path(SPECULATIVE).read_text("utf-8")
+  names = {field.name.upper() for field in dataclasses.fields(DecodeJob)}
+  assert set(macros(text)) == names
+  for name in names:
+    assert re.search(rf"^#.*\n{name} = ", text, re.MULTILINE), name
+
+
+@pytest.mark.parametrize(
+    "name", [field.name for field in dataclasses.fields(DecodeJob)]
+)
+def test_macros_reach_the_job(name):
+  # A value that no setting has by default.
+  job = decode_job(SPECULATIVE, **{name.upper(): (17, 18)})
+  assert getattr(job, name) == (17, 18)
+
+
+@pytest.mark.parametrize("script", ["scripts/decode.py"])
+def test_documented_macros_can_be_bound(script):
+  text = pathlib.Path(script).read_text("utf-8")
+  [config] = re.findall(r"--gin_file=(\S+)", text)
+  gin.parse_config_file(config)
+  known = macros(gin.config_str())
+  documented = re.findall(r"--gin\.(\w+)=", text)
+  assert documented
+  assert set(documented) <= set(known)

@@ -1,0 +1,77 @@
+"""Tests of the scripts' command lines."""
+
+import gin
+import pytest
+
+from spec_t5x import gin_flags
+
+CONFIG = """
+from __gin__ import dynamic_registration
+import fractions
+GIVEN = %gin.REQUIRED
+NUMERATOR = 5
+fractions.Fraction.numerator = %NUMERATOR
+fractions.Fraction.denominator = %GIVEN
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+  gin.clear_config()
+  path = tmp_path / "a.gin"
+  path.write_text(CONFIG)
+  yield str(path)
+  gin.clear_config()
+
+
+def test_rewrite():
+  words = ["prog", "--gin.A=1", '-gin.B="x=--gin.y"', "--gin_file=f", "gin.C"]
+  assert gin_flags.rewrite(words) == [
+      "prog",
+      "--gin_bindings=A=1",
+      '--gin_bindings=B="x=--gin.y"',
+      "--gin_file=f",
+      "gin.C",
+  ]
+
+
+def test_bindings_override_files(config, tmp_path):
+  other = tmp_path / "b.gin"
+  other.write_text("NUMERATOR = 6")
+  gin_flags.parse([config, str(other)], ["GIVEN=7"])
+  assert gin.query_parameter("NUMERATOR/macro.value") == 6
+  gin.clear_config()
+  gin_flags.parse([config, str(other)], ["GIVEN=7", "NUMERATOR = 8"])
+  assert gin.query_parameter("NUMERATOR/macro.value") == 8
+
+
+@pytest.mark.parametrize(
+    ("bindings", "message"),
+    [
+        ([], r"`--gin\.GIVEN` must be given: .*a\.gin has no default"),
+        (
+            ["GIVE=1"],
+            r"`--gin\.GIVE` must name .* GIVEN.* Did you mean GIVEN\?",
+        ),
+        (["Q=1"], r"`--gin\.Q` must name one of GIVEN, NUMERATOR\.$"),
+        (["GIVEN=/a/b"], r'A text needs quotes: --gin\.GIVEN=\\"/a/b\\"$'),
+        (["GIVEN=a=b"], r'A text needs quotes: --gin\.GIVEN=\\"a=b\\"$'),
+        (
+            ["Fraction.nominator=1"],
+            "doesn't have a parameter named 'nominator'",
+        ),
+    ],
+)
+def test_bad_bindings(config, bindings, message):
+  with pytest.raises(ValueError, match=message):
+    gin_flags.parse([config], bindings)
+
+
+def test_bad_files(config, tmp_path):
+  with pytest.raises(ValueError, match=r"`--gin_file` must be given"):
+    gin_flags.parse([], [])
+  with pytest.raises(ValueError, match=r"`--gin_file=missing\.gin` cannot"):
+    gin_flags.parse(["missing.gin"], [])
+  (tmp_path / "bad.gin").write_text("A = ")
+  with pytest.raises(ValueError, match=r"bad\.gin` cannot be used"):
+    gin_flags.parse([str(tmp_path / "bad.gin")], [])
