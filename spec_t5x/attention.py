@@ -9,25 +9,35 @@ from flax import linen as nn
 from jaxtyping import Array, Float, Int
 
 from spec_t5x import layers
-from spec_t5x.cache import HEADS_AXES, KeysValues
+from spec_t5x.cache import KeysValues
+
+_HEADS_AXES = ("batch", "length", "heads", "kv")
 
 
 def write_block(
-    buffer: Float[Array, "batch length heads kv"],
-    block: Float[Array, "batch block heads kv"],
+    buffer: Float[Array, "batch a b c"],
+    block: Float[Array, "batch a b c"],
     index: Int[Array, " batch"],
-) -> Float[Array, "batch length heads kv"]:
-  """Overwrites `buffer[b, index[b] : index[b] + block]` for each row.
+    axis: int,
+) -> Float[Array, "batch a b c"]:
+  """Overwrites positions `index[b]` to `index[b] + block` of each row.
 
   The caller keeps `index + block <= length`: XLA would move a block that
   reaches over the edge back into the buffer, silently.
+
+  Args:
+    buffer: keys or values.
+    block: what to write, shorter along `axis`.
+    index: first position, one per row.
+    axis: the axis of positions, negative.
+
+  Returns:
+    The buffer with the block in it.
   """
   block = block.astype(buffer.dtype)
+  update = functools.partial(jax.lax.dynamic_update_slice_in_dim, axis=axis)
   if buffer.shape[0] == 1:
-    return jax.lax.dynamic_update_slice(buffer, block, (0, index[0], 0, 0))
-  update = lambda row, new, at: jax.lax.dynamic_update_slice(
-      row, new, (at, 0, 0)
-  )
+    return update(buffer, block, index[0])
   return jax.vmap(update)(buffer, block, index)
 
 
@@ -80,7 +90,7 @@ class MultiHeadAttention(nn.Module):
 
   def _heads(self, x: Float[Array, "batch block joined"]):
     x = x.reshape(*x.shape[:-1], self.num_heads, self.head_dim)
-    return layers.with_sharding_constraint(x, HEADS_AXES)
+    return layers.with_sharding_constraint(x, _HEADS_AXES)
 
   def _attend(self, query, memory: KeysValues, bias, deterministic):
     dropout = functools.partial(self.dropout, deterministic=deterministic)
@@ -94,9 +104,15 @@ class MultiHeadAttention(nn.Module):
     )
     return self.out(y.reshape(*y.shape[:-2], -1))
 
-  def project_memory(self, x: Float[Array, "batch keys embed"]) -> KeysValues:
+  def project_memory(self, x: Float[Array, "batch length embed"]) -> KeysValues:
     """Keys and values of `x`, to be attended to many times."""
-    return KeysValues(self._heads(self.key(x)), self._heads(self.value(x)))
+    return self._memory(self.key(x), self.value(x))
+
+  def _memory(self, keys, values) -> KeysValues:
+    return KeysValues(
+        jnp.moveaxis(self._heads(keys), 1, 3),
+        jnp.moveaxis(self._heads(values), 1, 2),
+    ).constrained()
 
   def attend_memory(
       self,
@@ -127,12 +143,13 @@ class MultiHeadAttention(nn.Module):
   ) -> tuple[Float[Array, "batch block embed"], KeysValues]:
     """Writes the block's keys and values at `index`, then attends to all."""
     if self.packed_qkv:
-      query, keys, values = map(self._heads, jnp.split(self.qkv(x), 3, axis=-1))
+      query, *keys_values = jnp.split(self.qkv(x), 3, axis=-1)
+      block = self._memory(*keys_values)
     else:
-      query = self._heads(self.query(x))
-      keys, values = self.project_memory(x)
-    write = lambda old, new: layers.with_sharding_constraint(
-        write_block(old, new, index), HEADS_AXES
-    )
-    buffer = KeysValues(write(buffer.keys, keys), write(buffer.values, values))
-    return self._attend(query, buffer, bias, deterministic=True), buffer
+      query, block = self.query(x), self.project_memory(x)
+    buffer = KeysValues(
+        write_block(buffer.keys, block.keys, index, axis=-1),
+        write_block(buffer.values, block.values, index, axis=-2),
+    ).constrained()
+    y = self._attend(self._heads(query), buffer, bias, deterministic=True)
+    return y, buffer

@@ -10,15 +10,30 @@ import jax.numpy as jnp
 from flax.linen import partitioning as nn_partitioning
 from jaxtyping import Array, Float
 
-# Logical axes of keys, of values and of their buffers.
-HEADS_AXES = ("batch", "length", "heads", "kv")
+# Logical axes of keys and of values. The length is the last axis of keys, as
+# in T5X, and the last but one of values: both products of attention then read
+# their buffer as it lies, and no step lays one out again.
+KEY_AXES = ("batch", "heads", "kv", "length")
+VALUE_AXES = ("batch", "heads", "length", "kv")
 
 
 class KeysValues(NamedTuple):
   """Keys and values of one layer."""
 
-  keys: Float[Array, "batch keys heads kv"]
-  values: Float[Array, "batch keys heads kv"]
+  keys: Float[Array, "batch heads kv length"]
+  values: Float[Array, "batch heads length kv"]
+
+  @property
+  def length(self) -> int:
+    """Number of positions."""
+    return self.keys.shape[-1]
+
+  def constrained(self) -> "KeysValues":
+    """The same, on a mesh split by batch and heads."""
+    constrain = nn_partitioning.with_sharding_constraint
+    return KeysValues(
+        constrain(self.keys, KEY_AXES), constrain(self.values, VALUE_AXES)
+    )
 
 
 class Context(NamedTuple):
@@ -47,8 +62,8 @@ def init_cache(
     dtype: str,
 ) -> Cache:
   """Returns zeroed buffers for `length` positions of `batch` rows."""
-  shape = (batch, length, num_heads, head_dim)
-  zeros = lambda: nn_partitioning.with_sharding_constraint(
-      jnp.zeros(shape, dtype), HEADS_AXES
+  buffers = KeysValues(
+      keys=jnp.zeros((batch, num_heads, head_dim, length), dtype),
+      values=jnp.zeros((batch, num_heads, length, head_dim), dtype),
   )
-  return tuple(KeysValues(zeros(), zeros()) for _ in range(num_layers))
+  return (buffers.constrained(),) * num_layers

@@ -211,8 +211,8 @@ class RelativePositionBiases(nn.Module):
 
 def dot_product_attention(
     query: Float[Array, "batch query heads kv"],
-    key: Float[Array, "batch keys heads kv"],
-    value: Float[Array, "batch keys heads kv"],
+    key: Float[Array, "batch heads kv keys"],
+    value: Float[Array, "batch heads keys kv"],
     bias: Float[Array, "#batch #heads #query keys"] | None,
     dropout: Callable[[Array], Array] | None = None,
     float32_logits: bool = False,
@@ -221,13 +221,13 @@ def dot_product_attention(
   dtype = query.dtype
   if float32_logits:
     query, key = query.astype(jnp.float32), key.astype(jnp.float32)
-  weights = jnp.einsum("bqhd,bkhd->bhqk", query, key)
+  weights = jnp.einsum("bqhd,bhdk->bhqk", query, key)
   if bias is not None:
     weights = weights + bias.astype(weights.dtype)
   weights = jax.nn.softmax(weights).astype(dtype)
   if dropout is not None:
     weights = dropout(weights)
-  return jnp.einsum("bhqk,bkhd->bqhd", weights, value)
+  return jnp.einsum("bhqk,bhkd->bqhd", weights, value)
 
 
 def mask_to_bias(

@@ -236,7 +236,7 @@ class Decoder(nn.Module):
       context: Context = EMPTY_CONTEXT,
   ) -> tuple[Float[Array, "batch block vocab"], Cache]:
     """Appends a block at each row's own index; see `types.Scorer.extend`."""
-    length = cache[0].keys.shape[1]
+    length = cache[0].length
     positions = index[:, None] + jnp.arange(tokens.shape[1])
     visible = jnp.arange(length) <= positions[..., None]
     bias = self.relpos_bias(positions, length)

@@ -15,7 +15,7 @@ from typing import Any
 
 from spec_t5x import corpora, inputs, model
 from spec_t5x.decoder import Decoder
-from spec_t5x.experiments import acceptance, provenance, timing
+from spec_t5x.experiments import alpha, provenance, timing
 from spec_t5x.experiments.cells import CellStore, write_text
 from spec_t5x.experiments.walltime import TimedExample, quality
 from spec_t5x.model import Model
@@ -210,7 +210,7 @@ class SweepRun:
     sources = self.decoder(None, temperature).encode(
         [self.pairs[row["example"]].source for row in outputs]
     )
-    rows = acceptance.overlaps(
+    rows = alpha.overlaps(
         self.target,
         self.drafts[role],
         sources,
