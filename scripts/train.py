@@ -1,0 +1,31 @@
+r"""Trains a target or a draft, or fine-tunes one.
+
+  python scripts/train.py --gin_file=configs/experiments/train_ende_target.gin \
+    --gin.DIRECTORY=\"runs/ende_target\"
+
+The gin file describes all settings. A run that was stopped is resumed by the
+same command. `DIRECTORY/model` has the weights when it ends.
+"""
+
+import sys
+
+import gin
+from absl import logging
+
+from spec_t5x import gin_flags
+from spec_t5x.train_job import TrainJob
+
+
+def main(_: list[str]) -> None:
+  """Runs the job that gin describes."""
+  # JAX tells about its cache; the progress bar is enough.
+  logging.set_verbosity(logging.WARNING)
+  job = gin.get_configurable(TrainJob)()
+  try:
+    print(job.run())
+  except KeyboardInterrupt:
+    sys.exit("Stopped. The same command resumes.")
+
+
+if __name__ == "__main__":
+  gin_flags.run(main)
