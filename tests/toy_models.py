@@ -1,6 +1,7 @@
 """Models small enough to be reasoned about: tables, scripts, tiny T5s."""
 
 import dataclasses
+import functools
 import itertools
 
 import jax
@@ -11,7 +12,7 @@ from spec_t5x import network, packing
 from spec_t5x.decoding_types import Models, Rows, Settings, Weights
 from spec_t5x.drafts.model import ModelDraft, read_block
 from spec_t5x.law import Sampling
-from spec_t5x.types import Proposal
+from spec_t5x.types import EOS_ID, Proposal
 
 # Stands in every buffer before anything is written there.
 GARBAGE = 1_000_003
@@ -154,37 +155,47 @@ def tiny_config(**changes):
   return network.T5Config(**{**sizes, **changes})
 
 
-def tiny_t5(seed, pack=False, bias_scale=3.0, logit_scale=4.0, **changes):
+@functools.cache
+def _init(config):
+  tokens = jnp.ones((1, 4), "int32")
+  arguments = (tokens,) * (2 if config.decoder_only else 3)
+  init = network.build(config).init
+  return jax.jit(lambda key: init(key, *arguments)["params"])
+
+
+def tiny_t5(seed, pack=False, eos_scale=1.0, **changes):
   """A random T5 with a strong relative bias and decided logits.
+
+  A bias that is dropped or taken at another position then changes the logits
+  a lot; a fresh T5's law would be flat.
 
   Args:
     seed: of the parameters.
     pack: whether to return the `decode` layout.
-    bias_scale: factor of the relative position biases; a bias that is dropped
-      or taken at another position then changes the logits a lot.
-    logit_scale: factor of the output projection; a fresh T5's law is flat.
+    eos_scale: factor of the logits of EOS; more than 1 ends more texts.
     **changes: fields of `T5Config`.
 
   Returns:
     Configuration and parameters.
   """
   config = tiny_config(**changes)
-  tokens = jnp.ones((1, 4), "int32")
-  arguments = (tokens,) * (2 if config.decoder_only else 3)
-  params = network.build(config).init(jax.random.key(seed), *arguments)
 
   def scale(path, value):
     names = jax.tree_util.keystr(path)
     if "rel_embedding" in names:
-      return value * bias_scale
-    return value * (logit_scale if "logits_dense" in names else 1.0)
+      return 3.0 * value
+    if "logits_dense" in names:
+      return 4.0 * value.at[:, EOS_ID].multiply(eos_scale)
+    return value
 
-  params = jax.tree_util.tree_map_with_path(scale, params["params"])
+  params = _init(config)(jax.random.key(seed))
+  params = jax.tree_util.tree_map_with_path(scale, params)
   return packing.pack(config, params) if pack else (config, params)
 
 
+@jax.jit
 def noisy(params, seed, amount):
-  """A copy with noise: a draft that agrees with its target most of the time."""
+  """A copy with noise: a draft that agrees with its target now and then."""
   leaves, tree = jax.tree.flatten(params)
   keys = jax.random.split(jax.random.key(seed), len(leaves))
   noise = lambda x, key: x + amount * jax.random.normal(key, x.shape) * x.std()
