@@ -107,13 +107,13 @@ class Summary:
   def _speed(self) -> str:
     everything = (
         f"{self.tokens_per_second_with_compilation:,.0f} tokens/s over"
-        f" {self.seconds:.1f} s, compilation included"
+        f" {self.seconds:.2f} s, compilation included"
     )
     if self.tokens_per_second is None:
       return everything + " (no batch came without)"
     return (
         f"{self.tokens_per_second:,.0f} tokens/s over"
-        f" {self.warm_seconds:.1f} s, first batch of each shape left out\n"
+        f" {self.warm_seconds:.2f} s, first batch of each shape left out\n"
         + everything
     )
 

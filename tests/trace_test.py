@@ -150,6 +150,6 @@ def test_infinite_logits(models):
       )
   }
   broken = spec_t5x.Model("broken", target.config, params, target.vocabulary)
-  decoder = spec_t5x.Decoder(broken, max_decode_steps=STEPS)
+  decoder = spec_t5x.Decoder(broken, temperature=1.0, max_decode_steps=STEPS)
   with pytest.raises(FloatingPointError, match="not finite"):
     trace.trace(decoder, TEXT)
