@@ -142,7 +142,9 @@ def render(
   return Group(Text(title, "bold"), table, text, _legend(iterations))
 
 
-def export(shown: Iterable[RenderableType], path: str | os.PathLike[str]):
+def export(
+    shown: Iterable[RenderableType], path: str | os.PathLike[str]
+) -> None:
   """Writes rendered traces to a picture or page.
 
   Args:
