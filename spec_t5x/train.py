@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.sharding import Mesh
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from spec_t5x import network, partitioning
 from spec_t5x.train_curve import Curve
@@ -116,6 +116,7 @@ class Trainer:
         self._update_fn, donate_argnums=0, out_shardings=(shardings, whole)
     )
     self._evaluate = jax.jit(self._evaluate_fn, out_shardings=whole)
+    self._is_finite = jax.jit(_is_finite, out_shardings=whole)
 
   def _state_shardings(self, params: Params) -> TrainState | None:
     """Moments lie where their parameters do; what is smaller is replicated."""
@@ -191,6 +192,15 @@ class Trainer:
     nats, counts = zip(*sums, strict=True)
     return float(sum(nats) / sum(counts))
 
+  def is_finite(self) -> bool:
+    """Whether the state is worth keeping."""
+    return bool(self._is_finite(self.state))
+
+
+def _is_finite(state: TrainState) -> Bool[Array, ""]:
+  leaves = [jnp.isfinite(x).all() for x in jax.tree.leaves(state)]
+  return jnp.stack(leaves).all()
+
 
 def fit(
     trainer: Trainer,
@@ -230,7 +240,8 @@ def fit(
     Whether all steps are taken; False if time ran out.
 
   Raises:
-    FloatingPointError: a loss is not finite; the checkpoint is of before.
+    FloatingPointError: a loss or parameter is not finite; the checkpoint is of
+      before.
     ValueError: the checkpoint is of another configuration or optimizer.
   """
   started = time.monotonic()
@@ -256,5 +267,7 @@ def fit(
       on_row(curve.write(step, held_out, figures))
     if step % save_every == 0 or is_last:
       curve.flush()
+      if not trainer.is_finite():
+        raise FloatingPointError(f"Step {step} made parameters not finite.")
       store.save(trainer.state)
   return step >= num_steps
