@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from spec_t5x import network, packing
+from spec_t5x import decoding, network, packing
 from spec_t5x.decoding_types import Models, Rows, Settings, Weights
 from spec_t5x.drafts.model import ModelDraft, read_block
 from spec_t5x.law import Sampling
@@ -54,9 +54,9 @@ def prefix_codes(tokens, vocab_size):
     tokens: [..., length], BOS not included.
     vocab_size: size of the vocabulary.
   """
-  base = np.uint32(vocab_size + 1)
-  powers = np.cumprod(np.full(tokens.shape[-1], base, "uint32"), dtype="uint32")
-  digits = (tokens.astype("uint32") + 1) * (powers // base)
+  places = np.arange(tokens.shape[-1], dtype="uint32")
+  powers = np.power(np.uint32(vocab_size + 1), places)
+  digits = (tokens.astype("uint32") + 1) * powers
   padding = [(0, 0)] * (tokens.ndim - 1) + [(1, 0)]
   return jnp.pad(jnp.cumsum(digits, axis=-1, dtype="uint32"), padding)
 
@@ -75,6 +75,25 @@ def table_of(laws, vocab_size, depth):
       code = sum((t + 1) * (vocab_size + 1) ** i for i, t in enumerate(prefix))
       with np.errstate(divide="ignore"):
         table[0, code] = np.log(np.asarray(laws(prefix), "float64"))
+  return jnp.asarray(table)
+
+
+def table_of_scripts(scripts, vocab_size, seed=0):
+  """Logits by which each text follows a script, and is random off it.
+
+  Args:
+    scripts: tokens [texts, length].
+    vocab_size: size of the vocabulary.
+    seed: of the random part.
+  """
+  scripts = np.asarray(scripts)
+  texts, length = scripts.shape
+  rng = np.random.default_rng(seed)
+  table = rng.normal(size=(texts, 16381, vocab_size)).astype("float32")
+  codes = np.asarray(prefix_codes(scripts, vocab_size)) % table.shape[1]
+  for text in range(texts):
+    assert len(set(codes[text])) == length + 1
+    table[text, codes[text, :-1], scripts[text]] = 100.0
   return jnp.asarray(table)
 
 
@@ -210,6 +229,15 @@ def model_pair(target, draft=None, gamma=0):
       Models(target[0], ModelDraft(draft[0], gamma)),
       Weights(target[1], draft[1]),
   )
+
+
+def run(models, settings, weights, inputs, rows):
+  """Decodes; compiled quickly, not well."""
+  decode = jax.jit(
+      functools.partial(decoding.decode, models, settings),
+      compiler_options={"xla_backend_optimization_level": 0},
+  )
+  return jax.device_get(decode(weights, jnp.asarray(inputs, "int32"), rows))
 
 
 def settings(max_length, vocab_size, greedy=False, **changes):
