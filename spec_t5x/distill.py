@@ -18,7 +18,7 @@ from spec_t5x import decode_files
 from spec_t5x.batching import Example
 from spec_t5x.decode_job import DecodeJob
 from spec_t5x.train_data import Examples
-from spec_t5x.types import EOS_ID
+from spec_t5x.types import EOS_ID, PAD_ID
 
 
 def distill(
@@ -52,8 +52,8 @@ def distill(
     console: where progress is shown.
 
   Returns:
-    The sources with the outputs that came to their end. The held-out pairs are
-    those of `data`, so that losses compare with those of other trainings.
+    The sources with the outputs that `read_outputs` takes. The held-out pairs
+    are those of `data`, so that losses compare with those of other trainings.
 
   Raises:
     FileNotFoundError: there is no such model.
@@ -90,8 +90,9 @@ def read_outputs(path: str | os.PathLike[str]) -> list[Example]:
   """Reads the outputs of a decode job as (source, output) pairs without EOS.
 
   Outputs that were cut off, and so lack EOS, are left out: they would teach a
-  draft to end where its target does not. Several decodes of an input become
-  several pairs.
+  draft to end where its target does not. So are those with PAD inside, which a
+  batch could not tell from padding. Several decodes of an input become several
+  pairs.
   """
   pairs = []
   with open(path, encoding="utf-8") as file:
@@ -102,6 +103,6 @@ def read_outputs(path: str | os.PathLike[str]) -> list[Example]:
       pairs += [
           (record["input"][:-1], tokens[:-1])
           for tokens in decodes
-          if tokens[-1] == EOS_ID
+          if tokens[-1] == EOS_ID and PAD_ID not in tokens
       ]
   return pairs

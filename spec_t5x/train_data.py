@@ -169,13 +169,9 @@ class SeqioExamples:
     return _validation_batches(self)
 
   def _examples(self, split, shuffle, num_epochs) -> Iterator[Example]:
-    task = self._task()
-    dataset = task.get_dataset(
-        sequence_length={
-            "inputs": max(source for source, _ in self.buckets),
-            # One more than fits, so that it shows which were longer.
-            "targets": max(target for _, target in self.buckets) + 1,
-        },
+    dataset = self._task().get_dataset(
+        # The batches cut: held-out texts are also references.
+        sequence_length=None,
         split=split,
         shuffle=shuffle,
         seed=self.seed,

@@ -94,7 +94,7 @@ class TrainJob:
     with _compilation_cache(directory / "compiled"):
       with console.status("Preparing model and data"):
         trainer = self._trainer()
-        quality = self._quality(vocabulary)
+        quality = self._quality(vocabulary, trainer.config.decoder_only)
       bar = _TrainProgress(console, self.schedule.num_steps)
       with bar:
         train.fit(
@@ -143,9 +143,16 @@ class TrainJob:
     )
     return config, params
 
-  def _quality(self, vocabulary: Vocabulary) -> Quality | None:
+  def _quality(
+      self, vocabulary: Vocabulary, decoder_only: bool
+  ) -> Quality | None:
     if self.metric is None:
       return None
+    if decoder_only:
+      raise ValueError(
+          "`metric` must be None for a decoder-only model."
+          f" Got {self.metric!r}."
+      )
     examples = self.data.validation[: self.metric_examples]
     return Quality(vocabulary, examples, self.metric)
 
