@@ -15,7 +15,7 @@ from spec_t5x.types import PAD_ID
 INPUT_MULTIPLE = 16
 
 # Models may pad one vocabulary to different sizes, at most this much apart.
-_MAX_PADDING = 128
+MAX_PADDING = 128
 
 
 def check_settings(
@@ -51,10 +51,10 @@ def num_ids(target: Model, draft: Model | None, vocab_size: int | None) -> int:
           "`draft` must be decoder-only iff the target is. Got target"
           f" {target.name!r} and draft {draft.name!r}."
       )
-    if abs(draft.config.vocab_size - limit) > _MAX_PADDING:
+    if abs(draft.config.vocab_size - limit) > MAX_PADDING:
       raise ValueError(
           f"`draft` must have the target's vocabulary, {limit} ids give or take"
-          f" {_MAX_PADDING} of padding. Got {draft.config.vocab_size}."
+          f" {MAX_PADDING} of padding. Got {draft.config.vocab_size}."
       )
     both = (target.vocabulary, draft.vocabulary)
     if None not in both and both[0] != both[1]:

@@ -1,0 +1,169 @@
+"""What T5X's models get to decode speculatively; `t5x_plugin` binds it.
+
+Nothing here imports T5X.
+"""
+
+import copy
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+from flax import linen as nn
+from flax.core import freeze, unfreeze
+
+from spec_t5x import t5x_decoding
+from spec_t5x.decoding_types import Weights
+from spec_t5x.drafts import ModelDraft
+from spec_t5x.t5x_options import DecodeOptions
+from spec_t5x.types import Draft, Params, PRNGKey
+
+# Where the draft's parameters stand in the tree of the target's.
+DRAFT = "draft"
+
+
+def split_params(params: Params) -> tuple[Params, Params]:
+  """Returns the parameters of target and of draft; the latter may be None."""
+  target = dict(unfreeze(params))
+  return target, target.pop(DRAFT, None)
+
+
+def join_params(target: Params, draft: Params | None) -> Params:
+  """Returns the tree that `split_params` splits."""
+  return freeze(unfreeze(target) | ({DRAFT: unfreeze(draft)} if draft else {}))
+
+
+def split_state(state):
+  """Returns the train states of target and of draft; the latter may be None.
+
+  Raises:
+    ValueError: the state has an optimizer.
+  """
+  params, draft_params = split_params(state.params)
+  if draft_params is None:
+    return state, None
+  if not any(field.name == "params" for field in dataclasses.fields(state)):
+    raise ValueError(
+        "`optimizer_def` must be None with a `draft_module`: pairs are for"
+        " inference."
+    )
+  axes, draft_axes = split_params(state.params_axes)
+  split = lambda params, axes: state.replace(
+      params=freeze(params), params_axes=freeze(axes)
+  )
+  return split(params, axes), split(draft_params, draft_axes)
+
+
+class Speculative:
+  """What T5X's two kinds of models get; a base class before T5X's own."""
+
+  def set_up(
+      self,
+      draft_module: nn.Module | None,
+      draft: Draft | None,
+      options: DecodeOptions | None,
+      decode_fn: Callable[..., Any] | None,
+  ) -> None:
+    """Checks arguments and keeps them; see `SpeculativeModel`."""
+    has_draft = draft_module is not None or draft is not None
+    if draft_module is not None and draft is not None:
+      raise ValueError("`draft_module` and `draft` must not both be given.")
+    if decode_fn is not None and has_draft:
+      function = inspect.unwrap(getattr(decode_fn, "func", decode_fn))
+      raise NotImplementedError(
+          "`decode_fn` must be None with `draft_module` or `draft`. Got"
+          f" `{function.__name__}`, which has no speculative form."
+      )
+    self.options = options or DecodeOptions()
+    self._draft_module, self._draft = draft_module, draft
+    self.decodes_as_t5x = decode_fn is not None
+    if not self.decodes_as_t5x:
+      self._config = t5x_decoding.model_config(self.module, "module")
+    if draft_module is not None:
+      self._draft_config = t5x_decoding.model_config(
+          draft_module, "draft_module"
+      )
+      t5x_decoding.check_pair(self._config, self._draft_config)
+
+  def get_initial_variables(self, rng, input_shapes, input_types=None):
+    """See T5X; with a draft model, its variables are under `draft`."""
+    initial = super().get_initial_variables.__func__
+    shapes = (rng, input_shapes, input_types)
+    variables = initial(self, *shapes)
+    if not self.decodes_as_t5x:
+      t5x_decoding.check_params(variables["params"], self._config, "module")
+    if self._draft_module is None:
+      return variables
+    model = copy.copy(self)
+    model.module = self._draft_module
+    draft = initial(model, *shapes)
+    t5x_decoding.check_params(
+        draft["params"], self._draft_config, "draft_module"
+    )
+    return freeze(
+        {name: join_params(variables[name], draft[name]) for name in variables}
+    )
+
+  def _compute_logits(self, params, batch, *args, **kwargs):
+    """See T5X; training and scoring are the target's alone."""
+    return super()._compute_logits(
+        freeze(split_params(params)[0]), batch, *args, **kwargs
+    )
+
+  def sample(
+      self,
+      params: Params,
+      rng: PRNGKey | None,
+      decoder_params: Mapping[str, Any] | None,
+      encoder_tokens: jax.Array,
+      prompts: jax.Array,
+      num_decodes: int,
+      forced: bool,
+  ) -> t5x_decoding.Samples:
+    """Decodes by the speculative loop."""
+    options = self._options_of(rng, decoder_params or {})
+    target, draft_params = split_params(params)
+    draft = self._draft
+    if self._draft_module is not None and options.gamma:
+      if draft_params is None:
+        raise ValueError(
+            "`params` must hold the draft's parameters under 'draft'. To"
+            " restore them, bind `RestoreCheckpointConfig"
+            ".checkpoint_manager_cls = @PairedCheckpointManager`."
+        )
+      scorer = t5x_decoding.scorer(self._draft_config)
+      draft = ModelDraft(scorer, options.gamma)
+    return t5x_decoding.sample(
+        t5x_decoding.scorer(self._config),
+        draft,
+        Weights(target, draft_params),
+        options,
+        encoder_tokens,
+        prompts,
+        num_decodes,
+        forced,
+    )
+
+  def _options_of(self, rng, decoder_params) -> DecodeOptions:
+    options = self.options.updated(
+        {
+            "eos_id": self.output_vocabulary.eos_id or 1,
+            **decoder_params,
+        }
+    )
+    if rng is None:
+      return options
+    if options.decode_rng is not None:
+      raise ValueError(
+          "`rng` and `decoder_params['decode_rng']` must not both be given."
+      )
+    return options.updated({"decode_rng": rng})
+
+
+def select(samples: t5x_decoding.Samples, return_all_decodes: bool):
+  """Returns tokens and aux of all decodes, or of the best of each input."""
+  tokens, aux = samples.tokens, {"scores": samples.scores, **samples.aux}
+  if return_all_decodes:
+    return tokens, aux
+  return jax.tree.map(lambda x: x[:, -1], (tokens, aux))
