@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 
-from spec_t5x import verification
+from spec_t5x import texts, verification
 from spec_t5x.decoding_types import (
     Contexts,
     Counts,
@@ -34,23 +34,9 @@ from spec_t5x.decoding_types import (
     Settings,
     Weights,
 )
-from spec_t5x.drafts.model import read_block
-from spec_t5x.law import Law, log_prob
-from spec_t5x.types import PAD_ID, Cache, Proposal
-
-
-class State(NamedTuple):
-  """What an iteration reads and writes."""
-
-  tokens: Int[Array, "rows length"]
-  token_log_probs: Float[Array, "rows length"]
-  index: Int[Array, " rows"]
-  finished: Bool[Array, " rows"]
-  finite: Bool[Array, " rows"]
-  target_cache: Cache
-  draft_cache: Cache
-  counts: Counts
-  iteration: Int[Array, ""]
+from spec_t5x.law import Law
+from spec_t5x.loop_state import State, emit
+from spec_t5x.types import PAD_ID, Proposal
 
 
 def start(
@@ -122,8 +108,8 @@ def iterate(
   law = Law(rows.temperature, settings.sampling, models.target.vocab_size)
   words = _random_words(rows.keys, state.iteration, models.gamma)
   proposal, draft_cache = _propose(models, weights, contexts, state, law, words)
-  tokens = _write(state.tokens, state.index + 1, proposal.tokens)
-  block = read_block(tokens, state.index, models.gamma + 1)
+  tokens = texts.write_block(state.tokens, state.index + 1, proposal.tokens)
+  block = texts.read_block(tokens, state.index, models.gamma + 1)
   raw, target_cache = models.target.extend(
       weights.target, contexts.target, state.target_cache, block, state.index
   )
@@ -137,7 +123,7 @@ def iterate(
       finite=state.finite & (state.finished | _finite(logits, proposal)),
       iteration=state.iteration + 1,
   )
-  state = _emit(settings, state, proposal, verdict, logits, probs, room)
+  state = emit(settings, state, proposal, verdict, logits, probs, room)
   return state, proposal
 
 
@@ -298,68 +284,6 @@ def _finite(logits, proposal: Proposal) -> Bool[Array, " rows"]:
   if proposal.probs is not None:
     finite &= jnp.isfinite(proposal.probs).all(axis=(1, 2))
   return finite
-
-
-def _emit(settings, state: State, proposal, verdict, logits, probs, room):
-  """Appends the accepted tokens and the next one, to EOS or to the limit."""
-  gamma = proposal.tokens.shape[1]
-  place = jnp.arange(gamma + 1)
-  num_accepted = verdict.num_accepted[:, None]
-  drafted = jnp.pad(proposal.tokens, ((0, 0), (0, 1)))
-  block = jnp.where(place < num_accepted, drafted, verdict.next_token[:, None])
-  candidates = num_accepted[:, 0] + 1
-  is_eos = (block == settings.eos_id) & (place <= num_accepted)
-  to_eos = jnp.where(is_eos.any(axis=1), is_eos.argmax(axis=1) + 1, gamma + 2)
-  emitted = jnp.minimum(jnp.minimum(candidates, to_eos), room)
-  emitted = jnp.where(state.finished, 0, emitted)
-  index = state.index + emitted
-  log_probs = _token_log_probs(settings, block, logits, probs)
-  return state._replace(
-      tokens=_write(state.tokens, state.index + 1, block),
-      token_log_probs=_write(state.token_log_probs, state.index + 1, log_probs),
-      index=index,
-      finished=state.finished | (to_eos <= emitted) | (emitted >= room),
-      counts=_count(state, verdict, emitted),
-  )
-
-
-def _token_log_probs(settings, block, logits, probs):
-  if not settings.rescale_log_probs:
-    return log_prob(logits, block)
-  if probs is None:
-    return jnp.zeros(block.shape)
-  chosen = jnp.take_along_axis(probs, block[..., None], axis=-1)[..., 0]
-  return jnp.log(chosen)
-
-
-def _count(state: State, verdict, emitted) -> Counts:
-  """Adds one iteration. What lies past the last emitted token never counts."""
-  counts, active = state.counts, ~state.finished
-  gamma = counts.tested.shape[1]
-  accepted = jnp.minimum(verdict.num_accepted, emitted)
-  # The drafted token at the place of a rejection was tested, too.
-  tested = jnp.minimum(verdict.num_tested, emitted)
-  place = jnp.arange(gamma)
-  was_tested = (place < tested[:, None]) & active[:, None]
-  histogram = jax.nn.one_hot(accepted, gamma + 1, dtype="int32")
-  return Counts(
-      accept_counts=counts.accept_counts + histogram * active[:, None],
-      tested=counts.tested + was_tested,
-      accepted=counts.accepted + (was_tested & (place < accepted[:, None])),
-      overlap=counts.overlap + jnp.where(was_tested, verdict.overlap, 0.0),
-      iterations=counts.iterations + active,
-      emitted=counts.emitted + emitted,
-  )
-
-
-def _write(
-    buffer: Int[Array, "rows length"],
-    index: Int[Array, " rows"],
-    block: Int[Array, "rows block"],
-) -> Int[Array, "rows length"]:
-  """Overwrites `buffer[b, index[b] : index[b] + block]` of each row."""
-  write = lambda row, at, new: jax.lax.dynamic_update_slice(row, new, (at,))
-  return jax.vmap(write)(buffer, index, block.astype(buffer.dtype))
 
 
 def _result(settings, state: State) -> Decoded:

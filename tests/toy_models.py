@@ -10,8 +10,9 @@ from jax import numpy as jnp
 
 from spec_t5x import decoding, network, packing
 from spec_t5x.decoding_types import Models, Rows, Settings, Weights
-from spec_t5x.drafts.model import ModelDraft, read_block
+from spec_t5x.drafts.model import ModelDraft
 from spec_t5x.law import Sampling
+from spec_t5x.texts import read_block
 from spec_t5x.types import EOS_ID, Proposal
 
 # Stands in every buffer before anything is written there.
@@ -231,13 +232,18 @@ def model_pair(target, draft=None, gamma=0):
   )
 
 
-def run(models, settings, weights, inputs, rows):
-  """Decodes; compiled quickly, not well."""
-  decode = jax.jit(
+@functools.cache
+def _compiled(models, settings):
+  return jax.jit(
       functools.partial(decoding.decode, models, settings),
       compiler_options={"xla_backend_optimization_level": 0},
   )
-  return jax.device_get(decode(weights, jnp.asarray(inputs, "int32"), rows))
+
+
+def run(models, settings, weights, inputs, rows):
+  """Decodes; compiled quickly, not well."""
+  inputs = jnp.asarray(inputs, "int32")
+  return jax.device_get(_compiled(models, settings)(weights, inputs, rows))
 
 
 def settings(max_length, vocab_size, greedy=False, **changes):

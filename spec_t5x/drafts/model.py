@@ -6,26 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, UInt32
 
-from spec_t5x import standardize
+from spec_t5x import standardize, texts
 from spec_t5x.law import Law
 from spec_t5x.types import Cache, Context, Params, Proposal, Scorer
-
-
-def read_block(
-    tokens: Int[Array, "batch length"], index: Int[Array, " batch"], size: int
-) -> Int[Array, "batch block"]:
-  """Reads `tokens[b, index[b] : index[b] + size]` of each row."""
-  places = index[:, None] + jnp.arange(size)
-  return jnp.take_along_axis(tokens, places, axis=1)
-
-
-def write_token(
-    tokens: Int[Array, "batch length"],
-    index: Int[Array, " batch"],
-    token: Int[Array, " batch"],
-) -> Int[Array, "batch length"]:
-  """Overwrites `tokens[b, index[b]]` of each row."""
-  return tokens.at[jnp.arange(tokens.shape[0]), index].set(token)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,13 +69,14 @@ class ModelDraft:
         probs = law.probs(logits)[:, 0]
         token = standardize.sample(probs, words)
       token = token.astype(tokens.dtype)
-      return cache, write_token(tokens, at + 1, token), token, probs
+      tokens = texts.write_block(tokens, at + 1, token[:, None])
+      return cache, tokens, token, probs
 
     # A fully accepted block ends in a token that this model has not read
     # yet, so every first step reads the last two. Reading a token again
     # writes what stands there already.
     row = jnp.minimum(index, 1)
-    block = read_block(tokens, index - row, 2)
+    block = texts.read_block(tokens, index - row, 2)
     cache, tokens, token, probs = draw(
         cache, tokens, index, block, row, bits[:, 0]
     )
