@@ -47,7 +47,7 @@ def swapped_residual(p, q):
     ],
 )
 def test_faulty_rule(name, fault):
-  laws = [ToyLaws(MIXED, 1)]
+  laws = [ToyLaws(MIXED, 9)]
   with mock.patch.object(verification, name, fault):
     exact = is_exact(laws, 1, 2, Cells(4, 2, 4))
   assert exact == (fault is acceptance.accept_probs)
@@ -70,7 +70,7 @@ class UntruncatedDraft(ModelDraft):
 @pytest.mark.parametrize("make_draft", [ModelDraft, UntruncatedDraft])
 def test_draft_law_from_before_top_k(make_draft):
   exact = is_exact(
-      [ToyLaws(SOFT)],
+      [ToyLaws(SOFT, 4)],
       1,
       1,
       Cells(4, 2, 4),
@@ -93,7 +93,7 @@ class OneUniform(Script):
 @pytest.mark.parametrize("script", [Script, OneUniform])
 def test_one_uniform_for_a_block(script):
   exact = is_exact(
-      [ToyLaws(HALVES, 2)],
+      [ToyLaws(HALVES, 22)],
       2,
       2,
       Cells(2, 2, 4),
@@ -107,9 +107,9 @@ def test_one_uniform_for_a_block(script):
 def test_adaptive_stop_drops_the_token_it_looked_at(
     dropped, block_verification
 ):
-  pairs, seed, accept = (HALVES, 2, 2)
+  pairs, seed, accept = HALVES, 22, 2
   if block_verification:
-    pairs, seed, accept = BLOCK, 1, (6, 4)
+    pairs, seed, accept = BLOCK, 12, (6, 2)
   exact = is_exact(
       [ToyLaws(pairs, seed)],
       2,
@@ -167,5 +167,5 @@ class ShortBuffers(toy_models.TableScorer):
 @pytest.mark.parametrize("scorer", [toy_models.TableScorer, ShortBuffers])
 def test_block_moved_back_into_a_short_buffer(scorer):
   with mock.patch.object(toy_models, "TableScorer", scorer):
-    exact = is_exact([ToyLaws(MIXED, 2)], 1, 2, Cells(4, 2, 4))
+    exact = is_exact([ToyLaws(MIXED, 9)], 1, 2, Cells(4, 2, 4))
   assert exact == (scorer is not ShortBuffers)

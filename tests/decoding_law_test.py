@@ -18,42 +18,45 @@ from spec_t5x.drafts.model import ModelDraft
 
 
 def test_the_toys_end_inside_blocks_and_emit_pad():
-  texts = text_law(ToyLaws(HALVES, 2).target, 3)
+  texts = text_law(ToyLaws(HALVES, 22).target, 3)
   assert sum(texts.values()) == 1
-  assert len(texts) == 40
-  assert {(1, 0, 0), (2, 1, 0), (3, 0, 2)} <= texts.keys()
+  assert len(texts) == 25
+  assert len(set(texts.values())) == 5
+  assert {(1, 0, 0), (2, 1, 0), (3, 0, 1), (2, 0, 2)} <= texts.keys()
 
 
 def test_plain():
-  assert is_exact([ToyLaws(MIXED), ToyLaws(HALVES)], 0, 3, Cells(1, 1, 4))
+  assert is_exact(
+      [ToyLaws(MIXED, 9), ToyLaws(HALVES, 22)], 0, 3, Cells(1, 1, 4)
+  )
 
 
 def test_one_token_drafted():
-  laws = [ToyLaws(MIXED, seed) for seed in range(4)]
+  laws = [ToyLaws(MIXED, seed) for seed in (6, 9, 11, 28)]
   assert is_exact(laws, 1, 3, Cells(4, 2, 4))
 
 
 def test_one_token_drafted_four_iterations():
-  assert is_exact([ToyLaws(HALVES, 2)], 1, 4, Cells(2, 2, 4))
+  assert is_exact([ToyLaws(HALVES, 22)], 1, 4, Cells(2, 2, 4))
 
 
 def test_two_tokens_drafted():
-  assert is_exact([ToyLaws(HALVES, 2)], 2, 3, Cells(2, 2, 4))
+  assert is_exact([ToyLaws(HALVES, 22)], 2, 3, Cells(2, 2, 4))
 
 
 def test_three_tokens_drafted():
-  laws = [ToyLaws(FEW, 3), ToyLaws(FEW, 5)]
+  laws = [ToyLaws(FEW, 14), ToyLaws(FEW, 22)]
   assert is_exact(laws, 3, 3, Cells(2, 2, 2))
 
 
 def test_limit_below_the_buffer_and_below_gamma():
-  laws = [ToyLaws(HALVES, seed) for seed in range(4)]
+  laws = [ToyLaws(HALVES, seed) for seed in (6, 8, 22)]
   assert is_exact(laws, 2, 3, Cells(2, 2, 4), limit=1)
 
 
 def test_block_verification():
   cells = Cells(2, (3, 2), 4)
-  assert is_exact([ToyLaws(BLOCK)], 2, 3, cells, block_verification=True)
+  assert is_exact([ToyLaws(BLOCK, 12)], 2, 3, cells, block_verification=True)
 
 
 @pytest.mark.parametrize("pairs", [toy_laws.PAPER, toy_laws.PAPER_EOS])
@@ -64,14 +67,14 @@ def test_block_verification_of_the_papers_example(pairs):
 
 
 def test_block_verification_of_one_token():
-  laws = [ToyLaws(MIXED, seed) for seed in range(2)]
+  laws = [ToyLaws(MIXED, seed) for seed in (6, 9)]
   assert is_exact(laws, 1, 2, Cells(4, 2, 4), block_verification=True)
 
 
 @pytest.mark.parametrize("block_verification", [False, True])
 def test_point_masses(block_verification):
   assert is_exact(
-      [ToyLaws(POINT, seed) for seed in range(2)],
+      [ToyLaws(POINT, 1), ToyLaws(POINT, 6)],
       2,
       3,
       Cells(1, 2, 4),
@@ -82,7 +85,7 @@ def test_point_masses(block_verification):
 
 def test_adaptive_stop():
   assert is_exact(
-      [ToyLaws(HALVES, 2)],
+      [ToyLaws(HALVES, 22)],
       2,
       3,
       Cells(2, 2, 4),
@@ -92,7 +95,7 @@ def test_adaptive_stop():
 
 def test_adaptive_stop_with_block_verification():
   assert is_exact(
-      [ToyLaws(BLOCK, 1)],
+      [ToyLaws(BLOCK, 12), ToyLaws(BLOCK, 19)],
       2,
       2,
       Cells(2, (6, 4), 4),
@@ -110,7 +113,7 @@ def test_adaptive_stop_with_block_verification():
     ],
 )
 def test_temperature_and_truncation(sampling):
-  laws = [ToyLaws(SOFT, seed) for seed in range(3)]
+  laws = [ToyLaws(SOFT, seed) for seed in (4, 6, 9)]
   assert is_exact(laws, 1, 2, Cells(4, 2, 4), **sampling)
 
 

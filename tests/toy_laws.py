@@ -39,10 +39,10 @@ MIXED = (
 # Draft cells 2, accept cells 2, next-token cells 4.
 HALVES = (
     (SKEWED, placed(TWO, 0, 2)),
-    (FLAT, placed(TWO, 0, 3)),
-    (FLAT, placed(TWO, 2, 3)),
+    (SKEWED, placed(TWO, 1, 2)),
     (SKEWED, ONE),
-    (FLAT, TWO),
+    (FLAT, placed(TWO, 0, 3)),
+    (TWO, placed(TWO, 1, 2)),
 )
 # Draft cells 2, accept cells 2, next-token cells 2.
 FEW = (
@@ -51,7 +51,7 @@ FEW = (
     (TWO, placed(TWO, 2, 3)),
 )
 # For block verification with gamma = 2: draft cells 2, accept cells 3 and 2
-# (seed 0) or, with an adaptive stop, 6 and 4 (seed 1), next-token cells 4.
+# (seed 12) or, with an adaptive stop, 6 and 4, next-token cells 4.
 BLOCK = (
     (ONE, placed(TWO, 0, 2)),
     (FLAT, placed(TWO, 1, 2)),
