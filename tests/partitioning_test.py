@@ -18,10 +18,7 @@ from spec_t5x import partitioning
 from spec_t5x.config import T5Config
 
 MESHES = ("8x1", "4x2", "2x4", "1x8")
-CASES = (
-    ("mixed", "4x2", "replicated"),
-    ("greedy", "2x4", "sharded"),
-)
+CASES = (("mixed", "4x2", "replicated"),)
 SLOW_CASES = (
     *(
         (mode, mesh, "replicated")
@@ -29,6 +26,7 @@ SLOW_CASES = (
         for mesh in MESHES
     ),
     ("mixed", "2x4", "sharded"),
+    ("greedy", "2x4", "sharded"),
     ("mixed", "4x2", "none"),
     ("greedy", "1x8", "none"),
 )
@@ -89,13 +87,10 @@ def test_decodes_as_one_device_on_every_mesh(seen_in_full, mode, mesh, how):
 
 
 def test_the_comparison_can_fail(seen):
-  decoded = seen["decoded"]
-  assert decoded["mixed:4x2:replicated"] != decoded["greedy:1:replicated"]
-  texts = {
-      tuple(t) for row in decoded["mixed:1:replicated"]["tokens"] for t in row
-  }
-  # Two decodes of two greedy inputs are the same.
-  assert len(texts) == 8
+  rows = seen["decoded"]["mixed:1:replicated"]["tokens"]
+  # Texts differ by input and by draw; two decodes of an input by argmax are
+  # one text.
+  assert len({tuple(text) for decodes in rows for text in decodes}) == 8
 
 
 def test_caches_are_split_by_rows_and_heads(seen):

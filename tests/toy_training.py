@@ -3,10 +3,14 @@
 python toy_training.py <directory> <step>
 """
 
+import copy
+import functools
 import pathlib
 import sys
 import time
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from spec_t5x import optimizers, train
@@ -33,17 +37,19 @@ def make_trainer(
     peak=0.03,
     optimizer="adamw",
     config=CONFIG,
-    **changes
+    mesh=None,
 ):
-  """A fresh trainer; `changes` are fields of the configuration."""
+  """A fresh trainer; those of the same settings share compiled steps."""
+  trainer = copy.copy(_trainer(seed, remat, peak, optimizer, config, mesh))
+  trainer.state = jax.tree.map(jnp.copy, trainer.state)
+  return trainer
+
+
+@functools.cache
+def _trainer(seed, remat, peak, optimizer, config, mesh):
   schedule = optimizers.Schedule(peak, 0, 1000, 1000)
-  config = T5Config(**{**vars(config), **changes})
-  return train.Trainer(
-      config,
-      optimizers.make_optimizer(optimizer, schedule),
-      seed,
-      remat=remat,
-  )
+  optimizer = optimizers.make_optimizer(optimizer, schedule)
+  return train.Trainer(config, optimizer, seed, mesh=mesh, remat=remat)
 
 
 def main(directory, last_step):

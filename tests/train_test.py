@@ -16,7 +16,7 @@ import pytest
 import toy_training
 from toy_training import CONFIG, make_data, make_trainer
 
-from spec_t5x import optimizers, train
+from spec_t5x import optimizers, partitioning, train
 from spec_t5x.config import T5Config
 from spec_t5x.train_state import StateStore, TrainState
 
@@ -103,6 +103,16 @@ def test_resumed_run_is_the_same_bit_for_bit(straight, tmp_path):
     )
   assert_same(params_of(trainer), straight[0])
   assert rows_of(tmp_path) == rows_of(straight[1])
+
+
+def test_run_on_a_mesh_of_one_resumes_bit_for_bit(straight, tmp_path):
+  mesh = partitioning.make_mesh(1, 1, jax.devices()[:1])
+  for num_steps in (3, 6):
+    trainer = make_trainer(mesh=mesh)
+    train.fit(trainer, make_data(), num_steps, tmp_path, save_every=3)
+  assert (tmp_path / "state" / "6").is_dir()
+  assert not (tmp_path / "state" / "3").exists()
+  assert_same(params_of(trainer), straight[0])
 
 
 def test_another_order_is_another_run(straight, tmp_path):
