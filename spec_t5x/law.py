@@ -5,7 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 from flax import struct
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, UInt32
 
 from spec_t5x import standardize
 from spec_t5x.types import LogitCallback
@@ -89,6 +89,25 @@ class Law:
         self.sampling.top_k,
         self.sampling.top_p,
     )
+
+  def draw(
+      self,
+      logits: Float[Array, "batch vocab"],
+      bits: UInt32[Array, "batch 2"],
+  ) -> tuple[Int[Array, " batch"], Float[Array, "batch vocab"] | None]:
+    """Draws a token for each row.
+
+    Args:
+      logits: adjusted.
+      bits: random words.
+
+    Returns:
+      The tokens and the law they were drawn from, None if all are greedy.
+    """
+    if self.sampling.greedy:
+      return jnp.argmax(logits, axis=-1), None
+    probs = self.probs(logits[:, None])[:, 0]
+    return standardize.sample(probs, bits), probs
 
 
 def log_prob(

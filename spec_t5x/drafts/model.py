@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, UInt32
 
-from spec_t5x import standardize, texts
+from spec_t5x import texts
 from spec_t5x.law import Law
 from spec_t5x.types import Cache, Context, Params, Proposal, Scorer
 
@@ -63,11 +63,7 @@ class ModelDraft:
       )
       logits = jnp.take_along_axis(logits, row[:, None, None], axis=1)
       logits = law.adjust(logits, tokens, at + 1)
-      if law.sampling.greedy:
-        token, probs = jnp.argmax(logits[:, 0], axis=-1), None
-      else:
-        probs = law.probs(logits)[:, 0]
-        token = standardize.sample(probs, words)
+      token, probs = law.draw(logits[:, 0], words)
       token = token.astype(tokens.dtype)
       tokens = texts.write_block(tokens, at + 1, token[:, None])
       return cache, tokens, token, probs
