@@ -7,7 +7,15 @@ result = decoder(["Open the file."])
 """
 
 from spec_t5x.decoder import Decoder, DecodeResult
+from spec_t5x.drafts import NgramTable, PromptLookup
 from spec_t5x.model import Model, load
 
-__all__ = ["DecodeResult", "Decoder", "Model", "load"]
+__all__ = [
+    "DecodeResult",
+    "Decoder",
+    "Model",
+    "NgramTable",
+    "PromptLookup",
+    "load",
+]
 __version__ = "0.1.0"

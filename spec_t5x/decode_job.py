@@ -18,6 +18,7 @@ from spec_t5x import decode_files, inputs, partitioning, trace
 from spec_t5x.decode_batches import BatchResult, decode_batch, make_batches
 from spec_t5x.decode_summary import DecodeProgress, Summary
 from spec_t5x.decoder import Decoder
+from spec_t5x.draft import find_draft, load_draft
 from spec_t5x.experiments.provenance import weights_hash
 from spec_t5x.model import find, load
 
@@ -31,7 +32,8 @@ class DecodeJob:
 
   Attributes:
     target: directory or hub name of the target.
-    draft: the same of the draft; None for plain decoding.
+    draft: the same of the draft, 'ngram:FILE' or 'lookup' (see `draft`); None
+      for plain decoding.
     inputs: one text a line, or JSON lines `{"tokens": [...]}` with EOS.
     outputs: JSON lines to write, one per input, in the order of the inputs:
       `input`, `prediction` (with a vocabulary), `tokens`, `log_prob` (nats),
@@ -147,11 +149,12 @@ class DecodeJob:
     settings = dataclasses.asdict(self)
     for name in _NOT_SETTINGS:
       del settings[name]
-    digest = lambda name: weights_hash(find(name)) if name else None
+    found = find_draft(self.draft) if self.draft else None
     return settings | {
         "inputs_sha256": lines.sha256,
-        "target_sha256": digest(self.target),
-        "draft_sha256": digest(self.draft),
+        "target_sha256": weights_hash(find(self.target)),
+        "draft": self.draft if self.draft and not found else None,
+        "draft_sha256": weights_hash(found) if found else None,
     }
 
   def _load(self, lines: decode_files.Inputs, console: Console) -> Decoder:
@@ -161,7 +164,7 @@ class DecodeJob:
       target = load(
           self.target, self.dtype, vocabulary=self.vocabulary, mesh=mesh
       )
-      draft = load(self.draft, self.dtype) if self.draft else None
+      draft = load_draft(self.draft, self.dtype) if self.draft else None
       decoder = Decoder(
           target,
           draft,

@@ -11,7 +11,7 @@ from jaxtyping import Int
 from spec_t5x import inputs, placement, standardize
 from spec_t5x.decode_result import DecodeResult, make_result
 from spec_t5x.decoding_types import Models, Rows, Settings, Weights
-from spec_t5x.drafts import ModelDraft
+from spec_t5x.draft import AnyDraft
 from spec_t5x.law import Sampling
 from spec_t5x.model import Model
 from spec_t5x.types import EOS_ID, PAD_ID, LogitCallback
@@ -48,7 +48,7 @@ class Decoder:
   def __init__(
       self,
       target: Model,
-      draft: Model | None = None,
+      draft: AnyDraft | None = None,
       *,
       gamma: int = 5,
       temperature: float | Sequence[float] = 0.0,
@@ -70,7 +70,8 @@ class Decoder:
 
     Args:
       target: the model whose law is sampled.
-      draft: a smaller model of the same vocabulary; None for plain decoding.
+      draft: a smaller model of the same vocabulary, an `NgramTable` of its
+        ids, or a `PromptLookup`; None for plain decoding.
       gamma: tokens drafted in one iteration; 0 for plain decoding.
       temperature: one, or one per input; below 1e-4 is argmax.
       top_k: keep the k most probable tokens; 0 = off.
@@ -102,7 +103,7 @@ class Decoder:
       gamma = 0
     elif gamma == 0:
       draft = None
-    self._target, self._draft = target, draft
+    self._target = target
     self._num_ids = inputs.num_ids(target, draft, vocab_size)
     self._temperature = temperature
     self._max_decode_steps = max_decode_steps
@@ -122,13 +123,12 @@ class Decoder:
         block_verification=block_verification,
         rescale_log_probs=rescale_log_probs,
     )
-    target_scorer, target_params = placement.place_target(target, mesh)
-    self.models = Models(target_scorer)
-    self.weights = Weights(target_params)
-    if draft:
-      scorer, params = placement.place_draft(draft, mesh, draft_sharding)
-      self.models = Models(target_scorer, ModelDraft(scorer, gamma))
-      self.weights = Weights(target_params, params)
+    pair = (
+        placement.place_target(target, mesh),
+        placement.place_draft(draft, gamma, mesh, draft_sharding),
+    )
+    scorers, params = zip(*pair, strict=True)
+    self.models, self.weights = Models(*scorers), Weights(*params)
     self._decode = placement.jit_decode(mesh)
 
   @property

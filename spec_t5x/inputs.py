@@ -7,6 +7,8 @@ import numpy as np
 from jaxtyping import Array, Int, Key
 
 from spec_t5x.decoding_types import Counts
+from spec_t5x.draft import AnyDraft
+from spec_t5x.drafts import NgramTable, PromptLookup
 from spec_t5x.model import Model
 from spec_t5x.statistics import DecodeStatistics
 from spec_t5x.types import PAD_ID
@@ -36,7 +38,9 @@ def check_settings(
     raise ValueError(f"`lenience` must be in (0, 1]. Got {lenience}.")
 
 
-def num_ids(target: Model, draft: Model | None, vocab_size: int | None) -> int:
+def num_ids(
+    target: Model, draft: AnyDraft | None, vocab_size: int | None
+) -> int:
   """Returns the number of ids that may be emitted; checks that models match.
 
   Raises:
@@ -44,25 +48,7 @@ def num_ids(target: Model, draft: Model | None, vocab_size: int | None) -> int:
       model is decoder-only and the other is not, or `vocab_size` is out of
       range.
   """
-  limit = target.config.vocab_size
-  if draft is not None:
-    if target.config.decoder_only != draft.config.decoder_only:
-      raise ValueError(
-          "`draft` must be decoder-only iff the target is. Got target"
-          f" {target.name!r} and draft {draft.name!r}."
-      )
-    if abs(draft.config.vocab_size - limit) > MAX_PADDING:
-      raise ValueError(
-          f"`draft` must have the target's vocabulary, {limit} ids give or take"
-          f" {MAX_PADDING} of padding. Got {draft.config.vocab_size}."
-      )
-    both = (target.vocabulary, draft.vocabulary)
-    if None not in both and both[0] != both[1]:
-      raise ValueError(
-          f"`draft` must have the target's vocabulary. The pieces of"
-          f" {target.name!r} and {draft.name!r} differ."
-      )
-    limit = min(limit, draft.config.vocab_size)
+  limit = min(target.config.vocab_size, _draft_size(target, draft))
   if vocab_size is None:
     known = target.vocabulary.num_ids if target.vocabulary else limit
     return min(known, limit)
@@ -71,6 +57,43 @@ def num_ids(target: Model, draft: Model | None, vocab_size: int | None) -> int:
         f"`vocab_size` must be between 2 and {limit}. Got {vocab_size}."
     )
   return vocab_size
+
+
+def _draft_size(target: Model, draft: AnyDraft | None) -> int:
+  """Returns the number of ids that the draft may propose."""
+  size = target.config.vocab_size
+  if draft is None or isinstance(draft, PromptLookup):
+    return size
+  if isinstance(draft, NgramTable):
+    draft_size = draft.vocab_size
+  elif isinstance(draft, Model):
+    _check_model_pair(target, draft)
+    draft_size = draft.config.vocab_size
+  else:
+    raise ValueError(
+        "`draft` must be a Model, an NgramTable, a PromptLookup or None."
+        f" Got {type(draft).__name__}."
+    )
+  if abs(draft_size - size) > MAX_PADDING:
+    raise ValueError(
+        f"`draft` must have the target's vocabulary, {size} ids give or take"
+        f" {MAX_PADDING} of padding. Got {draft_size}."
+    )
+  return draft_size
+
+
+def _check_model_pair(target: Model, draft: Model) -> None:
+  if target.config.decoder_only != draft.config.decoder_only:
+    raise ValueError(
+        "`draft` must be decoder-only iff the target is. Got target"
+        f" {target.name!r} and draft {draft.name!r}."
+    )
+  both = (target.vocabulary, draft.vocabulary)
+  if None not in both and both[0] != both[1]:
+    raise ValueError(
+        f"`draft` must have the target's vocabulary. The pieces of"
+        f" {target.name!r} and {draft.name!r} differ."
+    )
 
 
 def token_array(

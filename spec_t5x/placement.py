@@ -14,9 +14,17 @@ from jaxtyping import Int
 
 from spec_t5x import decoding, partitioning
 from spec_t5x.decoding_types import Decoded, Models, Rows, Settings, Weights
+from spec_t5x.draft import AnyDraft
+from spec_t5x.drafts import (
+    ModelDraft,
+    NgramDraft,
+    NgramTable,
+    PromptLookup,
+    PromptLookupDraft,
+)
 from spec_t5x.model import Model, for_decoding
 from spec_t5x.network import T5Scorer
-from spec_t5x.types import Params
+from spec_t5x.types import Draft, Params
 
 Decode = Callable[
     [Models, Settings, Weights, Int[np.ndarray, "batch inputs"], Rows], Decoded
@@ -40,12 +48,13 @@ def place_target(model: Model, mesh: Mesh | None) -> tuple[T5Scorer, Params]:
 
 
 def place_draft(
-    model: Model, mesh: Mesh | None, draft_sharding: str
-) -> tuple[T5Scorer, Params]:
-  """Returns the draft as the loop sees it.
+    draft: AnyDraft | None, gamma: int, mesh: Mesh | None, draft_sharding: str
+) -> tuple[Draft | None, Params]:
+  """Returns the draft as the loop sees it; a table is held whole everywhere.
 
   Args:
-    model: the draft.
+    draft: None for plain decoding.
+    gamma: tokens proposed in one iteration.
     mesh: None for one device.
     draft_sharding: 'replicated' (each device holds it whole) or 'sharded' (as
       the target).
@@ -59,7 +68,15 @@ def place_draft(
         f"`draft_sharding` must be one of {tuple(_DRAFT_RULES)}."
         f" Got {draft_sharding!r}."
     )
-  return _place(model, mesh, _DRAFT_RULES[draft_sharding])
+  if draft is None:
+    return None, None
+  if isinstance(draft, PromptLookup):
+    return PromptLookupDraft(gamma, draft.max_ngram), ()
+  if isinstance(draft, NgramTable):
+    where = partitioning.replicated(mesh) if mesh else None
+    return NgramDraft(gamma), jax.device_put(draft, where)
+  scorer, params = _place(draft, mesh, _DRAFT_RULES[draft_sharding])
+  return ModelDraft(scorer, gamma), params
 
 
 def _place(model, mesh, rules):

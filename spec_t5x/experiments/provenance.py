@@ -47,11 +47,21 @@ def device_name() -> str:
   return f"{jax.device_count()} x {jax.devices()[0].device_kind}"
 
 
-def weights_hash(directory: str | os.PathLike[str]) -> str:
-  """SHA-256 over the files of a weights directory, by name and content."""
+def weights_hash(path: str | os.PathLike[str]) -> str:
+  """SHA-256 over the files of a weights directory, by name and content.
+
+  Args:
+    path: the directory, or a file.
+
+  Raises:
+    FileNotFoundError: there is nothing at `path`.
+  """
   digest = hashlib.sha256()
-  root = pathlib.Path(directory)
-  for path in sorted(p for p in root.rglob("*") if p.is_file()):
+  root = pathlib.Path(path)
+  if not root.exists():
+    raise FileNotFoundError(f"There are no weights {root}.")
+  tree = [root] if root.is_file() else root.rglob("*")
+  for path in sorted(p for p in tree if p.is_file()):
     digest.update(path.relative_to(root).as_posix().encode())
     digest.update(hashlib.sha256(path.read_bytes()).digest())
   return digest.hexdigest()
