@@ -1,26 +1,54 @@
-"""Rebuilds everything under `results/` that is made from cells."""
+"""Rebuilds everything under `results/` but the cells that runs measured."""
 
 import pathlib
 from collections.abc import Sequence
 
 from spec_t5x.experiments.cells import write_text
-from spec_t5x.report import figures, measures, tables
+from spec_t5x.report import (
+    figures,
+    measures,
+    tables,
+    theory_figures,
+    theory_tables,
+)
 
 
 def build(results: pathlib.Path) -> list[pathlib.Path]:
-  """Writes the tables and figures of all runs; returns the files.
+  """Writes the tables and figures of theory and of all runs.
 
   The same cells give the same bytes.
 
   Args:
-    results: directory of `<experiment>/<run>/cells`.
+    results: directory of `<experiment>/<run>/cells`; may hold none.
+
+  Returns:
+    The files.
 
   Raises:
-    FileNotFoundError: there is no run.
+    FileNotFoundError: there is no such directory.
   """
+  if not results.is_dir():
+    raise FileNotFoundError(f"There is no directory of results {results}.")
+  written = build_theory(results / "theory")
   runs = measures.runs(results)
-  if not runs:
-    raise FileNotFoundError(f"{results} holds no run of a sweep.")
+  return written + build_runs(runs, results) if runs else written
+
+
+def build_theory(directory: pathlib.Path) -> list[pathlib.Path]:
+  """Writes what the paper prints from theory alone; returns the files."""
+  directory.mkdir(exist_ok=True)
+  written = [
+      _write(directory / f"{name}.csv", theory_tables.csv_of(name))
+      for name in theory_tables.TABLES
+  ]
+  written.append(_write(directory / "theory.md", theory_tables.report()))
+  return written + theory_figures.draw(directory)
+
+
+def build_runs(
+    runs: Sequence[pathlib.Path], results: pathlib.Path
+) -> list[pathlib.Path]:
+  """Writes the tables and figures of runs; returns the files."""
   directory = results / "tables"
   directory.mkdir(exist_ok=True)
   walltimes = {run: tables.walltime_rows(run) for run in runs}

@@ -17,7 +17,7 @@ _METADATA = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
 }
-_STYLE = {
+STYLE = {
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
@@ -29,10 +29,12 @@ _STYLE = {
 _MARKERS = "osD^v"
 
 
-def _save(figure, path: pathlib.Path) -> None:
+def save(figure: plt.Figure, path: pathlib.Path) -> list[pathlib.Path]:
+  """Writes a figure as PNG and as SVG, always the same bytes; closes it."""
   for suffix, metadata in _METADATA.items():
     figure.savefig(path.with_suffix(f".{suffix}"), metadata=metadata, dpi=150)
   plt.close(figure)
+  return [path.with_suffix(f".{suffix}") for suffix in _METADATA]
 
 
 def _by_draft(rows: Sequence[Row], temperature: float):
@@ -51,7 +53,7 @@ def _by_draft(rows: Sequence[Row], temperature: float):
 def speed_against_gamma(rows: Sequence[Row], path: pathlib.Path) -> None:
   """Measured speed with its range, and Thm 3.8 with measured c and v."""
   temperatures = sorted({row["temperature"] for row in rows})
-  with plt.rc_context(_STYLE):
+  with plt.rc_context(STYLE):
     figure, axes = plt.subplots(
         1,
         len(temperatures),
@@ -93,13 +95,13 @@ def speed_against_gamma(rows: Sequence[Row], path: pathlib.Path) -> None:
       axis.set_xlabel("gamma (tokens drafted in one iteration)")
     axes[0][0].set_ylabel("speed, plain decoding = 1")
     axes[0][-1].legend(fontsize=6, loc="best")
-    _save(figure, path)
+    save(figure, path)
 
 
 def tokens_against_gamma(rows: Sequence[Row], path: pathlib.Path) -> None:
   """Tokens per target call, measured, and Equation 1 with measured alpha."""
   temperatures = sorted({row["temperature"] for row in rows})
-  with plt.rc_context(_STYLE):
+  with plt.rc_context(STYLE):
     figure, axes = plt.subplots(
         1,
         len(temperatures),
@@ -135,4 +137,4 @@ def tokens_against_gamma(rows: Sequence[Row], path: pathlib.Path) -> None:
       axis.set_xlabel("gamma (tokens drafted in one iteration)")
     axes[0][0].set_ylabel("tokens per target call")
     axes[0][-1].legend(fontsize=6, loc="best")
-    _save(figure, path)
+    save(figure, path)

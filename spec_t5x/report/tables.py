@@ -129,7 +129,8 @@ def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
   return stream.getvalue()
 
 
-def _markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+def markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+  """Renders a table in Markdown."""
   lines = [head, ["---"] * len(head), *body]
   return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
@@ -160,7 +161,7 @@ def walltime_markdown(rows: Sequence[Row]) -> str:
       ]
       for row in rows
   ]
-  return _markdown(head, body)
+  return markdown(head, body)
 
 
 def alpha_markdown(rows: Sequence[Row]) -> str:
@@ -180,4 +181,4 @@ def alpha_markdown(rows: Sequence[Row]) -> str:
       ]
       for row in rows
   ]
-  return _markdown(head, body)
+  return markdown(head, body)

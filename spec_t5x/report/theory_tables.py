@@ -1,0 +1,223 @@
+"""What Leviathan et al. 2023 print from theory alone, remade from formulas.
+
+Printed values stand beside ours. Table 4's are made from alpha and c before
+rounding, ours from the rounded ones, so it has the range of values that the
+rounding leaves open; a printed value agrees if the range reaches it.
+"""
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+
+from spec_t5x import theory
+from spec_t5x.report import reference
+from spec_t5x.report.tables import Row, markdown, to_csv
+
+# What the figures of the paper show.
+ALPHAS = tuple(round(0.5 + 0.01 * i, 2) for i in range(41))
+FIGURE2_GAMMAS = (1, 3, 5, 7, np.inf)
+FIGURE3_COSTS = (0.01, 0.02, 0.05, 0.1)
+FIGURE4_GAMMAS = (1, 3, 5, 7, 10)
+
+# The appendix compares the rules by formula only. Here the target has a law
+# like Zipf's, probability 1 / rank over so many tokens, and the draft one of
+# another exponent.
+ZIPF_TOKENS = 1000
+ZIPF_EXPONENTS = (0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 2.0)
+
+
+def table1() -> list[Row]:
+  """Operations and speed for c = 0 (Table 1)."""
+  rows = []
+  for printed in reference.table("leviathan_table1"):
+    alpha, gamma = float(printed["alpha"]), int(printed["gamma"])
+    rows.append(
+        {
+            "alpha": alpha,
+            "gamma": gamma,
+            "operations": float(theory.operations_growth(alpha, gamma, 0)),
+            "paper_operations": float(printed["operations"]),
+            "speed": float(theory.walltime_improvement(alpha, gamma, 0)),
+            "paper_speed": float(printed["speed"]),
+        }
+    )
+  return rows
+
+
+def figure2() -> list[Row]:
+  """Expected tokens per target call against alpha (Figure 2)."""
+  return [
+      {
+          "gamma": gamma,
+          "alpha": alpha,
+          "tokens": float(theory.expected_tokens(alpha, gamma)),
+      }
+      for gamma, alpha in itertools.product(FIGURE2_GAMMAS, ALPHAS)
+  ]
+
+
+def figure3() -> list[Row]:
+  """The gamma of the greatest speed against alpha and c (Figure 3)."""
+  printed = {
+      (float(row["c"]), float(alpha)): int(row[alpha])
+      for row in reference.table("leviathan_figure3_best_gamma")
+      for alpha in row.keys() - {"c"}
+  }
+  return [
+      {
+          "cost_coefficient": cost,
+          "alpha": alpha,
+          "gamma": theory.best_gamma(alpha, cost),
+          "paper_gamma": printed.get((cost, alpha)),
+      }
+      for cost, alpha in itertools.product(FIGURE3_COSTS, ALPHAS)
+  ]
+
+
+def figure4() -> list[Row]:
+  """Speed and operations against alpha for c = 0 (Figure 4)."""
+  return [
+      {
+          "gamma": gamma,
+          "alpha": alpha,
+          "speed": float(theory.walltime_improvement(alpha, gamma, 0)),
+          "operations": float(theory.operations_growth(alpha, gamma, 0)),
+      }
+      for gamma, alpha in itertools.product(FIGURE4_GAMMAS, ALPHAS)
+  ]
+
+
+def table4() -> list[Row]:
+  """Expected speed of the paper's twelve pairs (Table 4)."""
+  rows = []
+  for printed in reference.table("leviathan_table2_and_4"):
+    alpha, cost = float(printed["alpha"]), float(printed["c"])
+    speed = lambda half, alpha=alpha, cost=cost, gamma=int(printed["gamma"]): (
+        float(theory.walltime_improvement(alpha + half, gamma, cost - half))
+    )
+    low, high = speed(-0.005), speed(0.005)
+    expected = float(printed["expected_speed"])
+    rows.append(
+        {
+            "task": printed["task"],
+            "draft": printed["draft"],
+            "temperature": float(printed["temperature"]),
+            "gamma": int(printed["gamma"]),
+            "alpha": alpha,
+            "cost_coefficient": cost,
+            "expected_speed": speed(0),
+            "expected_low": low,
+            "expected_high": high,
+            "paper_expected_speed": expected,
+            "agrees": low - 0.05 <= expected <= high + 0.05,
+            "paper_measured_speed": float(printed["measured_speed"]),
+        }
+    )
+  return rows
+
+
+def rejection() -> list[Row]:
+  """Acceptance of the paper's rule and of rejection sampling (A.2)."""
+  ranks = np.arange(1, ZIPF_TOKENS + 1)
+  law = lambda exponent: ranks**-exponent / (ranks**-exponent).sum()
+  target = law(1.0)
+  rows = []
+  for exponent in ZIPF_EXPONENTS:
+    draft = law(exponent)
+    alpha = float(theory.acceptance_rate(target, draft))
+    other = float(theory.rejection_sampling_acceptance(target, draft))
+    rows.append(
+        {
+            "draft_exponent": exponent,
+            "alpha": min(alpha, 1.0),
+            "rejection_acceptance": min(other, 1.0),
+        }
+    )
+  return rows
+
+
+TABLES: dict[str, Callable[[], list[Row]]] = {
+    "table1": table1,
+    "figure2": figure2,
+    "figure3": figure3,
+    "figure4": figure4,
+    "table4": table4,
+    "rejection": rejection,
+}
+
+
+def csv_of(name: str) -> str:
+  """A table as CSV, numbers to four digits."""
+  rows = TABLES[name]()
+  return to_csv(rows, list(rows[0]))
+
+
+def report() -> str:
+  """The tables for readers, in Markdown."""
+  best = {(row["cost_coefficient"], row["alpha"]): row for row in figure3()}
+  alphas = [a for a in ALPHAS if best[FIGURE3_COSTS[0], a]["paper_gamma"]]
+  sections = {
+      "Table 1: operations and speed, c = 0": markdown(
+          ["alpha", "gamma", "operations", "paper", "speed", "paper"],
+          [
+              [
+                  f"{row['alpha']:g}",
+                  str(row["gamma"]),
+                  f"{row['operations']:.2f}X",
+                  f"{row['paper_operations']:.2f}X",
+                  f"{row['speed']:.2f}X",
+                  f"{row['paper_speed']:.2f}X",
+              ]
+              for row in table1()
+          ],
+      ),
+      "Figure 3: best gamma; ours / reference, checked against the plot": (
+          markdown(
+              ["c", *(f"alpha {alpha:.2f}" for alpha in alphas)],
+              [
+                  [
+                      f"{cost:g}",
+                      *(
+                          "{gamma} / {paper_gamma}".format(**best[cost, alpha])
+                          for alpha in alphas
+                      ),
+                  ]
+                  for cost in FIGURE3_COSTS
+              ],
+          )
+      ),
+      "Table 4: expected speed": markdown(
+          "task,draft,T,gamma,alpha,c,expected,range,paper,agrees".split(","),
+          [
+              [
+                  row["task"],
+                  row["draft"],
+                  f"{row['temperature']:g}",
+                  str(row["gamma"]),
+                  f"{row['alpha']:.2f}",
+                  f"{row['cost_coefficient']:.2f}",
+                  f"{row['expected_speed']:.2f}",
+                  f"{row['expected_low']:.2f} to {row['expected_high']:.2f}",
+                  f"{row['paper_expected_speed']:.1f}",
+                  "yes" if row["agrees"] else "no",
+              ]
+              for row in table4()
+          ],
+      ),
+      (
+          "A.2: acceptance against rejection sampling; target 1 / rank over"
+          f" {ZIPF_TOKENS:,} tokens, draft 1 / rank^s"
+      ): markdown(
+          ["s", "alpha", "rejection sampling"],
+          [
+              [
+                  f"{row['draft_exponent']:g}",
+                  f"{row['alpha']:.3f}",
+                  f"{row['rejection_acceptance']:.3f}",
+              ]
+              for row in rejection()
+          ],
+      ),
+  }
+  return "\n".join(f"### {title}\n\n{body}" for title, body in sections.items())
