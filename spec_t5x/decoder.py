@@ -97,7 +97,13 @@ class Decoder:
       ValueError: an argument is out of range, the models do not match, or the
         mesh does not divide one.
     """
-    inputs.check_settings(gamma, lenience, num_decodes, max_decode_steps)
+    if not isinstance(target, Model):
+      raise ValueError(
+          f"`target` must be a model, as `spec_t5x.load` gives. Got {target!r}."
+      )
+    inputs.check_settings(
+        gamma, lenience, block_verification, num_decodes, max_decode_steps
+    )
     standardize.validate_sampling(temperature, top_k, top_p)
     if draft is None:
       gamma = 0
@@ -207,13 +213,15 @@ class Decoder:
       ids, prompts = np.zeros((len(ids), 0), np.int32), ids
     else:
       prompts = self._prompt_ids(prompts, len(ids))
-    ids = inputs.pad_to(ids)
+      ids = inputs.pad_to(ids)
     settings, rows = self._rows(prompts, temperature, example_ids)
     return Request(settings, ids, rows)
 
   def _input_ids(self, texts) -> Int[np.ndarray, "batch length"]:
-    if isinstance(texts, str):
-      raise ValueError("`texts` must be a list of texts. Got one text.")
+    if texts is None or isinstance(texts, str):
+      raise ValueError(
+          f"`texts` must be a list of texts or of token ids. Got {texts!r}."
+      )
     if len(texts) == 0:
       raise ValueError("`texts` must hold at least one input. Got none.")
     if isinstance(texts[0], str):
@@ -257,11 +265,7 @@ class Decoder:
       )
     if example_ids is None:
       example_ids = np.arange(batch)
-    if len(example_ids) != batch:
-      raise ValueError(
-          f"`example_ids` must have one entry per input, {batch}."
-          f" Got {len(example_ids)}."
-      )
+    inputs.check_example_ids(example_ids, batch)
     settings = dataclasses.replace(
         self._settings,
         max_length=prompts.shape[1] + self._max_decode_steps,

@@ -21,7 +21,11 @@ MAX_PADDING = 128
 
 
 def check_settings(
-    gamma: int, lenience: float, num_decodes: int, max_decode_steps: int
+    gamma: int,
+    lenience: float,
+    block_verification: bool,
+    num_decodes: int,
+    max_decode_steps: int,
 ) -> None:
   """Raises ValueError for a setting out of range."""
   for name, value, least in (
@@ -36,6 +40,11 @@ def check_settings(
       )
   if not 0 < lenience <= 1:
     raise ValueError(f"`lenience` must be in (0, 1]. Got {lenience}.")
+  if lenience < 1 and block_verification:
+    raise ValueError(
+        "`lenience` must be 1 if `block_verification` is on: it is defined for"
+        f" single tokens. Got {lenience}."
+    )
 
 
 def num_ids(
@@ -128,8 +137,8 @@ def token_array(
 
 
 def padded_length(length: int, multiple: int = INPUT_MULTIPLE) -> int:
-  """Returns the next multiple: few lengths are compiled that way."""
-  return length + -length % multiple
+  """Returns the next multiple, at least one: few lengths are compiled so."""
+  return max(multiple, length + -length % multiple)
 
 
 def pad_to(
@@ -153,6 +162,20 @@ def row_keys(
 
   ids = np.asarray(example_ids, np.uint32)
   return jax.vmap(keys_of)(ids).reshape(-1)
+
+
+def check_example_ids(example_ids: Sequence[int], batch: int) -> None:
+  """Raises ValueError unless there is one id per input that a key can hold."""
+  if len(example_ids) != batch:
+    raise ValueError(
+        f"`example_ids` must have one entry per input, {batch}."
+        f" Got {len(example_ids)}."
+    )
+  if min(example_ids) < 0 or max(example_ids) >= 2**32:
+    raise ValueError(
+        "`example_ids` must be in [0, 2**32)."
+        f" Got {min(example_ids)} to {max(example_ids)}."
+    )
 
 
 def row_statistics(counts: Counts) -> list[DecodeStatistics]:
