@@ -11,8 +11,9 @@ from flax.core import unfreeze
 
 from spec_t5x import t5x_decoding
 from spec_t5x.decoding_types import Weights
+from spec_t5x.t5x_model import LooseDraft, place_loose
 from spec_t5x.t5x_options import DecodeOptions
-from spec_t5x.types import Draft, PRNGKey
+from spec_t5x.types import PRNGKey
 
 
 def speculative_decode_fn(
@@ -25,7 +26,7 @@ def speculative_decode_fn(
     cache_offset: int = 0,
     initial_index: jax.Array | None = None,
     *,
-    draft: Draft | None = None,
+    draft: LooseDraft | None = None,
     options: DecodeOptions | None = None,
     **decoder_params,
 ) -> tuple[jax.Array, jax.Array]:
@@ -44,7 +45,8 @@ def speculative_decode_fn(
     num_decodes: independent decodes of each input.
     cache_offset: unused.
     initial_index: unused; prompts tell.
-    draft: source of proposals, without parameters; None decodes plainly.
+    draft: a draft without a checkpoint, see `SpeculativeModel`; None decodes
+      plainly.
     options: how to decode; by default T5X's defaults.
     **decoder_params: fields of `DecodeOptions`.
 
@@ -69,13 +71,15 @@ def speculative_decode_fn(
   if not config.decoder_only:
     # T5X has expanded them to one row per decode.
     encoder_tokens = bound["raw_inputs"][::num_decodes]
+  options = (options or DecodeOptions()).updated(
+      {"eos_id": eos_id, "decode_rng": decode_rng, **decoder_params}
+  )
+  placed, draft_params = place_loose(draft, options.gamma)
   samples = t5x_decoding.sample(
       t5x_decoding.scorer(config),
-      draft,
-      Weights(unfreeze(bound["params"])),
-      (options or DecodeOptions()).updated(
-          {"eos_id": eos_id, "decode_rng": decode_rng, **decoder_params}
-      ),
+      placed,
+      Weights(unfreeze(bound["params"]), draft_params),
+      options,
       encoder_tokens,
       inputs,
       num_decodes,

@@ -83,11 +83,15 @@ def check_pair(target: T5Config, draft: T5Config) -> None:
         f" {draft.num_encoder_layers} and {target.num_encoder_layers} encoder"
         " layers."
     )
-  if abs(target.vocab_size - draft.vocab_size) > inputs.MAX_PADDING:
+  check_vocab_size(target, draft.vocab_size, "draft_module")
+
+
+def check_vocab_size(target: T5Config, size: int, name: str) -> None:
+  """Raises ValueError unless a draft has the target's vocabulary."""
+  if abs(target.vocab_size - size) > inputs.MAX_PADDING:
     raise ValueError(
-        f"`draft_module` must have the vocabulary of `module`, "
-        f"{target.vocab_size} ids give or take {inputs.MAX_PADDING} of padding."
-        f" Got {draft.vocab_size}."
+        f"`{name}` must have the vocabulary of `module`, {target.vocab_size}"
+        f" ids give or take {inputs.MAX_PADDING} of padding. Got {size}."
     )
 
 
@@ -132,7 +136,7 @@ def sample(
     ValueError: an option does not fit the batch.
   """
   batch, length = prompts.shape
-  inputs.check_settings(0, 1.0, num_decodes, 1)
+  inputs.check_settings(0, 1.0, False, num_decodes, 1)
   width = length - 1 if forced else 0
   known = jnp.cumprod(prompts[:, 1 : width + 1] != PAD_ID, axis=1)
   prompt = prompts[:, 1 : width + 1] * known

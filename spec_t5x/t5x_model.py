@@ -13,11 +13,15 @@ import jax
 from flax import linen as nn
 from flax.core import freeze, unfreeze
 
-from spec_t5x import t5x_decoding
+from spec_t5x import placement, t5x_decoding
 from spec_t5x.decoding_types import Weights
-from spec_t5x.drafts import ModelDraft
+from spec_t5x.draft import load_draft
+from spec_t5x.drafts import ModelDraft, NgramTable, PromptLookup
 from spec_t5x.t5x_options import DecodeOptions
 from spec_t5x.types import Draft, Params, PRNGKey
+
+# A draft without a checkpoint, or the name of one, see `draft`.
+LooseDraft = NgramTable | PromptLookup | str
 
 # Where the draft's parameters stand in the tree of the target's.
 DRAFT = "draft"
@@ -55,13 +59,41 @@ def split_state(state):
   return split(params, axes), split(draft_params, draft_axes)
 
 
+def _loaded(draft: LooseDraft | None) -> NgramTable | PromptLookup | None:
+  """Loads a draft that is given by its name.
+
+  Raises:
+    ValueError: it is a model.
+  """
+  if isinstance(draft, str) and draft.partition(":")[0] in ("lookup", "ngram"):
+    return load_draft(draft)
+  if draft is not None and not isinstance(draft, NgramTable | PromptLookup):
+    raise ValueError(
+        "`draft` must be an NgramTable, a PromptLookup, 'lookup', 'lookup:N' or"
+        f" 'ngram:FILE'; a model is a `draft_module`. Got {draft!r}."
+    )
+  return draft
+
+
+def place_loose(
+    draft: LooseDraft | None, gamma: int
+) -> tuple[Draft | None, Params]:
+  """Returns a draft without a checkpoint as the loop sees it.
+
+  Raises:
+    ValueError: it is a model.
+  """
+  draft = _loaded(draft) if gamma else None
+  return placement.place_draft(draft, gamma, None, "replicated")
+
+
 class Speculative:
   """What T5X's two kinds of models get; a base class before T5X's own."""
 
   def set_up(
       self,
       draft_module: nn.Module | None,
-      draft: Draft | None,
+      draft: LooseDraft | None,
       options: DecodeOptions | None,
       decode_fn: Callable[..., Any] | None,
   ) -> None:
@@ -76,10 +108,13 @@ class Speculative:
           f" `{function.__name__}`, which has no speculative form."
       )
     self.options = options or DecodeOptions()
-    self._draft_module, self._draft = draft_module, draft
+    self._draft_module, self._draft = draft_module, _loaded(draft)
     self.decodes_as_t5x = decode_fn is not None
     if not self.decodes_as_t5x:
       self._config = t5x_decoding.model_config(self.module, "module")
+      if isinstance(self._draft, NgramTable):
+        size = self._draft.vocab_size
+        t5x_decoding.check_vocab_size(self._config, size, "draft")
     if draft_module is not None:
       self._draft_config = t5x_decoding.model_config(
           draft_module, "draft_module"
@@ -124,16 +159,7 @@ class Speculative:
     """Decodes by the speculative loop."""
     options = self._options_of(rng, decoder_params or {})
     target, draft_params = split_params(params)
-    draft = self._draft
-    if self._draft_module is not None and options.gamma:
-      if draft_params is None:
-        raise ValueError(
-            "`params` must hold the draft's parameters under 'draft'. To"
-            " restore them, bind `RestoreCheckpointConfig"
-            ".checkpoint_manager_cls = @PairedCheckpointManager`."
-        )
-      scorer = t5x_decoding.scorer(self._draft_config)
-      draft = ModelDraft(scorer, options.gamma)
+    draft, draft_params = self._place_draft(draft_params, options.gamma)
     return t5x_decoding.sample(
         t5x_decoding.scorer(self._config),
         draft,
@@ -144,6 +170,20 @@ class Speculative:
         num_decodes,
         forced,
     )
+
+  def _place_draft(
+      self, params: Params | None, gamma: int
+  ) -> tuple[Draft | None, Params]:
+    if not gamma or self._draft_module is None:
+      return place_loose(self._draft, gamma)
+    if params is None:
+      raise ValueError(
+          "`params` must hold the draft's parameters under 'draft'. To"
+          " restore them, bind `RestoreCheckpointConfig"
+          ".checkpoint_manager_cls = @PairedCheckpointManager`."
+      )
+    scorer = t5x_decoding.scorer(self._draft_config)
+    return ModelDraft(scorer, gamma), params
 
   def _options_of(self, rng, decoder_params) -> DecodeOptions:
     options = self.options.updated(

@@ -55,14 +55,11 @@ class DecodeOptions:
 
   def __post_init__(self):
     """Checks what is not traced."""
-    inputs.check_settings(self.gamma, self.lenience, 1, 1)
+    inputs.check_settings(
+        self.gamma, self.lenience, self.block_verification, 1, 1
+    )
     temperature = 0.0 if is_traced(self.temperature) else self.temperature
     standardize.validate_sampling(temperature, self.topk, self.topp)
-    if self.lenience < 1 and self.block_verification:
-      raise ValueError(
-          "`lenience` must be 1 with `block_verification`."
-          f" Got {self.lenience}."
-      )
 
   def updated(self, decoder_params: Mapping[str, Any]) -> "DecodeOptions":
     """Returns these options with T5X's `decoder_params` in their place.

@@ -26,6 +26,7 @@ from t5x import train_state as train_state_lib
 
 from spec_t5x.t5x_decode_fn import speculative_decode_fn
 from spec_t5x.t5x_model import (
+    LooseDraft,
     Speculative,
     join_params,
     select,
@@ -33,7 +34,7 @@ from spec_t5x.t5x_model import (
     split_state,
 )
 from spec_t5x.t5x_options import DecodeOptions
-from spec_t5x.types import PAD_ID, Draft, Params, PRNGKey
+from spec_t5x.types import PAD_ID, Params, PRNGKey
 
 __all__ = [
     "PairedCheckpointManager",
@@ -58,7 +59,7 @@ class SpeculativeModel(Speculative, models.EncoderDecoderModel):
       output_vocabulary,
       optimizer_def=None,
       draft_module: nn.Module | None = None,
-      draft: Draft | None = None,
+      draft: LooseDraft | None = None,
       options: DecodeOptions | None = None,
       decode_fn: Callable[..., Any] | None = None,
       **kwargs,
@@ -72,7 +73,8 @@ class SpeculativeModel(Speculative, models.EncoderDecoderModel):
       optimizer_def: see T5X; None for inference.
       draft_module: the draft, another one; its parameters are a second
         checkpoint, restored by `PairedCheckpointManager`.
-      draft: instead of it, a draft without parameters, such as a look-up.
+      draft: instead of it, a draft without a checkpoint: an `NgramTable`, a
+        `PromptLookup`, or 'lookup', 'lookup:N' or 'ngram:FILE'.
       options: how to decode; by default T5X's defaults, that is argmax.
         `decoder_params` override them call by call.
       decode_fn: None decodes by the speculative loop, plainly without a
@@ -164,7 +166,7 @@ class SpeculativeDecoderOnlyModel(Speculative, models.DecoderOnlyModel):
       vocabulary,
       optimizer_def=None,
       draft_module: nn.Module | None = None,
-      draft: Draft | None = None,
+      draft: LooseDraft | None = None,
       options: DecodeOptions | None = None,
       decode_fn: Callable[..., Any] | None = None,
       **kwargs,
