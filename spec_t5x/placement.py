@@ -17,7 +17,7 @@ from spec_t5x.decoding_types import Decoded, Models, Rows, Settings, Weights
 from spec_t5x.draft import AnyDraft
 from spec_t5x.drafts import (
     ModelDraft,
-    NgramDraft,
+    NgramScorer,
     NgramTable,
     PromptLookup,
     PromptLookupDraft,
@@ -74,7 +74,8 @@ def place_draft(
     return PromptLookupDraft(gamma, draft.max_ngram), ()
   if isinstance(draft, NgramTable):
     where = partitioning.replicated(mesh) if mesh else None
-    return NgramDraft(gamma), jax.device_put(draft, where)
+    scorer = NgramScorer(draft.vocab_size)
+    return ModelDraft(scorer, gamma), jax.device_put(draft, where)
   scorer, params = _place(draft, mesh, _DRAFT_RULES[draft_sharding])
   return ModelDraft(scorer, gamma), params
 

@@ -1,4 +1,4 @@
-"""A smaller T5 as the draft (Leviathan et al. 2023, Algorithm 1)."""
+"""A small model as the draft (Leviathan et al. 2023, Algorithm 1)."""
 
 import dataclasses
 

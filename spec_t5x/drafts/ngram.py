@@ -1,4 +1,4 @@
-"""An n-gram table as the draft (Leviathan et al. 2023, section 3.6).
+"""An n-gram table as a model (Leviathan et al. 2023, section 3.6).
 
 It costs next to nothing: c is close to 0, so any alpha above 0 is a gain, of
 at most 1 / (1 - alpha).
@@ -6,25 +6,23 @@ at most 1 / (1 - alpha).
 
 import dataclasses
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, UInt32
+from jaxtyping import Array, Float, Int
 
 from spec_t5x import texts
 from spec_t5x.drafts.ngram_table import NgramTable
-from spec_t5x.law import Law
-from spec_t5x.types import Cache, Context, Proposal
+from spec_t5x.types import Cache, Context
 
 
 @dataclasses.dataclass(frozen=True)
-class NgramDraft:
-  """Draws each token from the table's law; the parameters are the table.
+class NgramScorer:
+  """Implements `types.Scorer`; the parameters are the table.
 
   Attributes:
-    gamma: tokens proposed in one iteration.
+    vocab_size: number of ids.
   """
 
-  gamma: int
+  vocab_size: int
 
   def start(
       self, params: NgramTable, inputs: Int[Array, "batch inputs"]
@@ -34,47 +32,21 @@ class NgramDraft:
     return ()
 
   def init_cache(self, batch: int, length: int) -> Cache:
-    """Nothing is carried."""
-    del batch, length
-    return ()
+    """A buffer for the tokens themselves."""
+    return jnp.zeros((batch, length), "int32")
 
-  def prefill(
+  def extend(
       self,
       params: NgramTable,
       context: Context,
-      cache: Cache,
+      cache: Int[Array, "batch length"],
       tokens: Int[Array, "batch block"],
-  ) -> Cache:
-    """Nothing is carried."""
-    del params, context, tokens
-    return cache
-
-  def propose(
-      self,
-      params: NgramTable,
-      context: Context,
-      cache: Cache,
-      tokens: Int[Array, "batch length"],
       index: Int[Array, " batch"],
-      law: Law,
-      bits: UInt32[Array, "batch gamma 2"],
-  ) -> tuple[Proposal, Cache]:
-    """See `types.Draft.propose`."""
+  ) -> tuple[Float[Array, "batch block vocab"], Cache]:
+    """See `types.Scorer.extend`."""
     del context
-
-    def step(carry, words):
-      """Draws the token at `at + 1`."""
-      tokens, at = carry
-      # Position 0 is BOS, and so is what a table was told stands before it.
-      before = texts.read_block(tokens, jnp.maximum(at - 1, 0), 1)
-      pair = jnp.concatenate([before, texts.read_block(tokens, at, 1)], axis=1)
-      logits = jnp.log(params.probs(pair))[:, None]
-      logits = law.adjust(logits, tokens, at + 1)
-      token, probs = law.draw(logits[:, 0], words)
-      token = token.astype(tokens.dtype)
-      tokens = texts.write_block(tokens, at + 1, token[:, None])
-      return (tokens, at + 1), (token, probs)
-
-    _, drawn = jax.lax.scan(step, (tokens, index), jnp.moveaxis(bits, 1, 0))
-    drawn = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), drawn)
-    return Proposal(*drawn), cache
+    cache = texts.write_block(cache, index, tokens)
+    places = index[:, None] + jnp.arange(tokens.shape[1])
+    # Position 0 is BOS, and so is what a table was told stands before it.
+    before = jnp.take_along_axis(cache, jnp.maximum(places - 1, 0), axis=1)
+    return jnp.log(params.probs(jnp.stack([before, tokens], -1))), cache

@@ -128,23 +128,28 @@ class NgramTable:
     return cls(unigram.astype(np.float32), levels, _window(levels))
 
   def probs(
-      self, context: Int[Array, "batch 2"]
-  ) -> Float[Array, "batch vocab"]:
+      self, context: Int[Array, "*rows 2"]
+  ) -> Float[Array, "*rows vocab"]:
     """Returns the law of the token behind each pair of tokens.
 
     Args:
       context: the last two tokens, BOS where the text is shorter.
     """
-    batch = context.shape[0]
-    probs = jnp.broadcast_to(self.unigram, (batch, self.vocab_size))
+    pairs = context.reshape(-1, 2).astype("uint32")
+    probs = jnp.broadcast_to(self.unigram, (len(pairs), self.vocab_size))
     for length, level in enumerate(self.levels, 1):
-      key = jnp.zeros(batch, "uint32")
+      key = jnp.zeros_like(pairs[:, 0])
       for place in range(2 - length, 2):
-        key = key * self.vocab_size + context[:, place].astype("uint32")
+        key = key * self.vocab_size + pairs[:, place]
       probs = self._refine(level, key, probs)
-    return probs
+    return probs.reshape(*context.shape[:-1], self.vocab_size)
 
-  def _refine(self, level: Level, key, probs):
+  def _refine(
+      self,
+      level: Level,
+      key: UInt32[Array, " rows"],
+      probs: Float[Array, "rows vocab"],
+  ) -> Float[Array, "rows vocab"]:
     """Mixes in what follows the contexts of one length."""
     last = level.keys.shape[0] - 1
     context = jnp.minimum(jnp.searchsorted(level.keys, key), last)
@@ -154,8 +159,8 @@ class NgramTable:
     entries = jnp.where(kept, entries, 0)
     # Ids out of range are dropped.
     tokens = jnp.where(kept, level.tokens[entries], self.vocab_size)
-    rows = jnp.arange(key.shape[0])[:, None]
     probs *= jnp.where(found, level.backoff[context], 1.0)[:, None]
+    rows = jnp.arange(len(key))[:, None]
     return probs.at[rows, tokens].add(level.probs[entries], mode="drop")
 
   def save(self, path: str | os.PathLike[str]) -> pathlib.Path:

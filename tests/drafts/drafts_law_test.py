@@ -19,7 +19,12 @@ from toy_laws import FLAT, SKEWED, TWO, VOCAB, ToyLaws
 
 from spec_t5x import network, verification
 from spec_t5x.decoding_types import Models, Weights
-from spec_t5x.drafts import NgramDraft, NgramTable, PromptLookupDraft
+from spec_t5x.drafts import (
+    ModelDraft,
+    NgramScorer,
+    NgramTable,
+    PromptLookupDraft,
+)
 from spec_t5x.drafts.ngram_table import Level
 
 # A draft of `FLAT`, `SKEWED` (draft cells 4) or `TWO` (draft cells 2), in any
@@ -60,7 +65,9 @@ def ngram_is_exact(order, laws, target, gamma, max_length, cells, **changes):
   table, _ = toy_laws.tables([target], max_length + gamma)
   temperature = changes.pop("temperature", 1.0)
   outputs = output_laws(
-      Models(toy_models.TableScorer(VOCAB), NgramDraft(gamma)),
+      Models(
+          toy_models.TableScorer(VOCAB), ModelDraft(NgramScorer(VOCAB), gamma)
+      ),
       toy_models.settings(max_length, VOCAB, **changes),
       Weights(table * temperature, toy_table(order, laws)),
       Script.of(cells, gamma, max_length),
@@ -162,9 +169,9 @@ def greedy(draft=None, order=None):
 @pytest.mark.parametrize(
     ("draft", "order"),
     [
-        (NgramDraft(1), 1),
-        (NgramDraft(3), 2),
-        (NgramDraft(3), 3),
+        (ModelDraft(NgramScorer(16), 1), 1),
+        (ModelDraft(NgramScorer(16), 3), 2),
+        (ModelDraft(NgramScorer(16), 3), 3),
         (PromptLookupDraft(5, 2), None),
     ],
 )
