@@ -153,71 +153,77 @@ def csv_of(name: str) -> str:
   return to_csv(rows, list(rows[0]))
 
 
+def _table1_markdown() -> str:
+  return markdown(
+      ["alpha", "gamma", "operations", "paper", "speed", "paper"],
+      [
+          [
+              f"{row['alpha']:g}",
+              str(row["gamma"]),
+              f"{row['operations']:.2f}X",
+              f"{row['paper_operations']:.2f}X",
+              f"{row['speed']:.2f}X",
+              f"{row['paper_speed']:.2f}X",
+          ]
+          for row in table1()
+      ],
+  )
+
+
+def _figure3_markdown() -> str:
+  printed = [row for row in figure3() if row["paper_gamma"]]
+  cell = lambda row: f"{row['gamma']} / {row['paper_gamma']}"
+  of_cost = lambda cost: [r for r in printed if r["cost_coefficient"] == cost]
+  alphas = [row["alpha"] for row in of_cost(FIGURE3_COSTS[0])]
+  return markdown(
+      ["c", *(f"alpha {alpha:.2f}" for alpha in alphas)],
+      [[f"{cost:g}", *map(cell, of_cost(cost))] for cost in FIGURE3_COSTS],
+  )
+
+
+def _table4_markdown() -> str:
+  return markdown(
+      "task,draft,T,gamma,alpha,c,expected,range,paper,agrees".split(","),
+      [
+          [
+              row["task"],
+              row["draft"],
+              f"{row['temperature']:g}",
+              str(row["gamma"]),
+              f"{row['alpha']:.2f}",
+              f"{row['cost_coefficient']:.2f}",
+              f"{row['expected_speed']:.2f}",
+              f"{row['expected_low']:.2f} to {row['expected_high']:.2f}",
+              f"{row['paper_expected_speed']:.1f}",
+              "yes" if row["agrees"] else "no",
+          ]
+          for row in table4()
+      ],
+  )
+
+
+def _rejection_markdown() -> str:
+  keys = ("alpha", "rejection_acceptance")
+  return markdown(
+      ["s", "alpha", "rejection sampling"],
+      [
+          [f"{row['draft_exponent']:g}", *(f"{row[key]:.3f}" for key in keys)]
+          for row in rejection()
+      ],
+  )
+
+
 def report() -> str:
   """The tables for readers, in Markdown."""
-  best = {(row["cost_coefficient"], row["alpha"]): row for row in figure3()}
-  alphas = [a for a in ALPHAS if best[FIGURE3_COSTS[0], a]["paper_gamma"]]
   sections = {
-      "Table 1: operations and speed, c = 0": markdown(
-          ["alpha", "gamma", "operations", "paper", "speed", "paper"],
-          [
-              [
-                  f"{row['alpha']:g}",
-                  str(row["gamma"]),
-                  f"{row['operations']:.2f}X",
-                  f"{row['paper_operations']:.2f}X",
-                  f"{row['speed']:.2f}X",
-                  f"{row['paper_speed']:.2f}X",
-              ]
-              for row in table1()
-          ],
-      ),
+      "Table 1: operations and speed, c = 0": _table1_markdown(),
       "Figure 3: best gamma; ours / reference, checked against the plot": (
-          markdown(
-              ["c", *(f"alpha {alpha:.2f}" for alpha in alphas)],
-              [
-                  [
-                      f"{cost:g}",
-                      *(
-                          "{gamma} / {paper_gamma}".format(**best[cost, alpha])
-                          for alpha in alphas
-                      ),
-                  ]
-                  for cost in FIGURE3_COSTS
-              ],
-          )
+          _figure3_markdown()
       ),
-      "Table 4: expected speed": markdown(
-          "task,draft,T,gamma,alpha,c,expected,range,paper,agrees".split(","),
-          [
-              [
-                  row["task"],
-                  row["draft"],
-                  f"{row['temperature']:g}",
-                  str(row["gamma"]),
-                  f"{row['alpha']:.2f}",
-                  f"{row['cost_coefficient']:.2f}",
-                  f"{row['expected_speed']:.2f}",
-                  f"{row['expected_low']:.2f} to {row['expected_high']:.2f}",
-                  f"{row['paper_expected_speed']:.1f}",
-                  "yes" if row["agrees"] else "no",
-              ]
-              for row in table4()
-          ],
-      ),
+      "Table 4: expected speed": _table4_markdown(),
       (
           "A.2: acceptance against rejection sampling; target 1 / rank over"
           f" {ZIPF_TOKENS:,} tokens, draft 1 / rank^s"
-      ): markdown(
-          ["s", "alpha", "rejection sampling"],
-          [
-              [
-                  f"{row['draft_exponent']:g}",
-                  f"{row['alpha']:.3f}",
-                  f"{row['rejection_acceptance']:.3f}",
-              ]
-              for row in rejection()
-          ],
-      ),
+      ): _rejection_markdown(),
   }
   return "\n".join(f"### {title}\n\n{body}" for title, body in sections.items())
