@@ -7,7 +7,13 @@ from typing import NamedTuple
 
 # Our roles and tasks under the names of Leviathan et al. 2023.
 _TASKS = {"ende": "EnDe", "summ": "CNNDM"}
-_DRAFTS = {"small": "T5-small", "base": "T5-base", "large": "T5-large"}
+_DRAFTS = {
+    "small": "T5-small",
+    "base": "T5-base",
+    "large": "T5-large",
+    "unigram": "unigram",
+    "bigram": "bigram",
+}
 
 
 class PaperRow(NamedTuple):
@@ -40,3 +46,28 @@ def paper_row(task: str, draft: str, temperature: float) -> PaperRow | None:
   """The printed row whose draft has the role of ours, if there is one."""
   key = (_TASKS.get(task, ""), _DRAFTS.get(draft, ""), temperature)
   return _walltimes().get(key)
+
+
+def paper_alpha(
+    task: str, draft: str, temperature: float, lenience: float = 1.0
+) -> float | None:
+  """The acceptance rate of Table 3 or, for lenience < 1, of Table 5.
+
+  None where the papers print none for a draft of this role.
+  """
+  name = _DRAFTS.get(draft)
+  if temperature not in (0, 1):
+    return None
+  if lenience == 1:
+    target, column = f"T5-XXL {_TASKS.get(task)}", f"alpha_t{temperature:g}"
+    rows = [r for r in table("leviathan_table3") if r["target"] == target]
+  else:
+    sampling = "standard" if temperature else "argmax"
+    column = f"lenience_{lenience:g}"
+    rows = [
+        row
+        for row in table("leviathan_table5_lenience")
+        if row["sampling"] == sampling and task == "ende"
+    ]
+  found = {row["draft"]: row.get(column) for row in rows}.get(name)
+  return float(found) if found else None

@@ -18,6 +18,19 @@ def test_the_papers_rows_are_found_by_role():
   assert reference.paper_row("ende", "small", 0.5) is None
 
 
+def test_the_papers_alphas_are_found_by_role():
+  assert reference.paper_alpha("ende", "bigram", 0.0) == 0.20
+  assert reference.paper_alpha("summ", "small", 1.0) == 0.53
+  assert reference.paper_alpha("ende", "bigram", 1.0, 0.3) == 0.25
+  assert reference.paper_alpha("ende", "small", 0.0, 0.5) == 0.75
+  # Not printed: another role, task, temperature, lenience.
+  assert reference.paper_alpha("ende", "trigram", 0.0) is None
+  assert reference.paper_alpha("summ", "small", 1.0, 0.3) is None
+  assert reference.paper_alpha("ende", "small", 0.5) is None
+  assert reference.paper_alpha("ende", "small", 1.0, 0.7) is None
+  assert reference.paper_alpha("ende", "bigram", 0.0, 0.3) is None
+
+
 def test_csv_has_four_digits_and_empty_cells():
   rows = [{"a": 0.123456, "b": None, "c": "x,y"}]
   assert tables.to_csv(rows, ["a", "b", "c"]) == 'a,b,c\n0.1235,,"x,y"\n'
