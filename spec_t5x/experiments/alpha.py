@@ -41,13 +41,42 @@ def overlaps(
     One row per text: `tokens`, and `overlap`, one value per token.
   """
   num_ids = inputs.num_ids(target, draft, None)
+  overlap_of, weights = _jitted_overlap(target, draft, num_ids, temperature)
+  rows = {}
+  order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+  for first in range(0, len(order), _BATCH):
+    numbers = order[first : first + _BATCH]
+    # A full batch of few lengths compiles few programs.
+    filled = numbers + numbers[:1] * (_BATCH - len(numbers))
+    padded = [
+        _padded(name, [ids[i] for i in filled], num_ids)
+        for name, ids in (("sources", sources), ("texts", texts))
+    ]
+    values = np.asarray(overlap_of(weights, *padded))
+    rows |= dict(zip(numbers, values, strict=False))
+  return [
+      {
+          "example": i,
+          "tokens": len(text),
+          "overlap": [round(float(value), 6) for value in rows[i][: len(text)]],
+      }
+      for i, text in enumerate(texts)
+  ]
+
+
+def _padded(name: str, rows: Sequence[Sequence[int]], num_ids: int):
+  """Token ids as an array whose length is a multiple of 32."""
+  return inputs.pad_to(inputs.token_array(name, rows, num_ids), 32)
+
+
+def _jitted_overlap(target: Model, draft: Model, num_ids, temperature):
+  """Returns the overlap of a batch of texts, and the weights it takes."""
   models = [for_decoding(model) for model in (target, draft)]
   scorers = [T5Scorer(config) for config, _ in models]
-  weights = [params for _, params in models]
   sampling = Sampling(greedy=False, num_ids=num_ids)
 
   @jax.jit
-  def batch_overlaps(
+  def overlap(
       weights,
       source: Int[Array, "batch inputs"],
       text: Int[Array, "batch length"],
@@ -55,35 +84,13 @@ def overlaps(
     batch, length = text.shape
     shifted = jnp.pad(text, ((0, 0), (1, 0)))[:, :-1]
     start = jnp.zeros(batch, "int32")
-    rule = Law(jnp.full(batch, temperature), sampling, scorers[0].vocab_size)
+    law = Law(jnp.full(batch, temperature), sampling, scorers[0].vocab_size)
     laws = []
     for scorer, params in zip(scorers, weights, strict=True):
       context = scorer.start(params, source)
       cache = scorer.init_cache(batch, length)
       logits, _ = scorer.extend(params, context, cache, shifted, start)
-      laws.append(rule.probs(rule.adjust(logits, shifted, start)))
+      laws.append(law.probs(law.adjust(logits, shifted, start)))
     return jnp.minimum(*laws).sum(axis=-1)
 
-  rows = []
-  order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-  for first in range(0, len(order), _BATCH):
-    numbers = order[first : first + _BATCH]
-    # A full batch of few lengths compiles few programs.
-    numbers += numbers[:1] * (_BATCH - len(numbers))
-    source = inputs.pad_to(
-        inputs.token_array("sources", [sources[i] for i in numbers], num_ids),
-        32,
-    )
-    text = inputs.pad_to(
-        inputs.token_array("texts", [texts[i] for i in numbers], num_ids), 32
-    )
-    values = np.asarray(batch_overlaps(weights, source, text))
-    rows += [
-        {
-            "example": i,
-            "tokens": len(texts[i]),
-            "overlap": [round(float(v), 6) for v in row[: len(texts[i])]],
-        }
-        for i, row in zip(dict.fromkeys(numbers), values, strict=False)
-    ]
-  return sorted(rows, key=lambda row: row["example"])
+  return overlap, [params for _, params in models]

@@ -41,52 +41,54 @@ def _weights_name(name: str) -> str:
 def walltime_rows(run: pathlib.Path) -> list[Row]:
   """Table 2 of Leviathan et al. 2023 and its prediction (Table 4), measured."""
   settings, store = _settings(run), CellStore(run / "cells")
-  rows = []
-  for name in store.names("walltime-"):
-    cell = measures.walltime(store, name)
-    draft, temperature, gamma = (
-        cell.about[key] for key in ("draft", "temperature", "gamma")
-    )
-    alpha = measures.alpha(store, draft, temperature).estimate
-    costs = measures.step_costs(store, draft)
-    c, v = costs.cost_coefficient, costs.verify_ratio(gamma)
-    predict = lambda ratio: float(
-        theory.walltime_improvement(alpha.value, gamma, c, ratio)  # noqa: B023
-    )
-    paper = reference.paper_row(settings["task"], draft, temperature)
-    rows.append(
-        {
-            "task": settings["task"],
-            "target": _weights_name(settings["target"]),
-            "draft": draft,
-            "temperature": temperature,
-            "gamma": gamma,
-            "alpha": alpha.value,
-            "alpha_low": alpha.low,
-            "alpha_high": alpha.high,
-            "cost_coefficient": c,
-            "verify_ratio": v,
-            "block_efficiency": cell.counts.block_efficiency,
-            "predicted_speed": predict(1.0),
-            "predicted_speed_measured_v": predict(v),
-            "measured_speed": cell.speed.value,
-            "measured_low": cell.speed.low,
-            "measured_high": cell.speed.high,
-            "target_quality": cell.about["plain_quality"],
-            "speculative_quality": cell.about["speculative_quality"],
-            "paper_alpha": paper.alpha if paper else None,
-            "paper_speed": (
-                paper.speed if paper and paper.gamma == gamma else None
-            ),
-            "device": cell.about["device"],
-            "run": _run_name(run),
-        }
-    )
+  rows = [
+      _walltime_row(run, settings, store, name)
+      for name in store.names("walltime-")
+  ]
   order = list(settings["drafts"])
   return sorted(
       rows,
       key=lambda r: (order.index(r["draft"]), r["temperature"], r["gamma"]),
   )
+
+
+def _walltime_row(run, settings, store: CellStore, name: str) -> Row:
+  cell = measures.walltime(store, name)
+  draft, temperature, gamma = (
+      cell.about[key] for key in ("draft", "temperature", "gamma")
+  )
+  alpha = measures.alpha(store, draft, temperature).estimate
+  costs = measures.step_costs(store, draft)
+  c, v = costs.cost_coefficient, costs.verify_ratio(gamma)
+  predict = lambda ratio: float(
+      theory.walltime_improvement(alpha.value, gamma, c, ratio)
+  )
+  paper = reference.paper_row(settings["task"], draft, temperature)
+  same_gamma = paper is not None and paper.gamma == gamma
+  return {
+      "task": settings["task"],
+      "target": _weights_name(settings["target"]),
+      "draft": draft,
+      "temperature": temperature,
+      "gamma": gamma,
+      "alpha": alpha.value,
+      "alpha_low": alpha.low,
+      "alpha_high": alpha.high,
+      "cost_coefficient": c,
+      "verify_ratio": v,
+      "block_efficiency": cell.counts.block_efficiency,
+      "predicted_speed": predict(1.0),
+      "predicted_speed_measured_v": predict(v),
+      "measured_speed": cell.speed.value,
+      "measured_low": cell.speed.low,
+      "measured_high": cell.speed.high,
+      "target_quality": cell.about["plain_quality"],
+      "speculative_quality": cell.about["speculative_quality"],
+      "paper_alpha": paper.alpha if paper else None,
+      "paper_speed": paper.speed if same_gamma else None,
+      "device": cell.about["device"],
+      "run": _run_name(run),
+  }
 
 
 def alpha_rows(run: pathlib.Path) -> list[Row]:
