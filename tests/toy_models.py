@@ -17,6 +17,8 @@ from spec_t5x.types import EOS_ID, Proposal
 
 # Stands in every buffer before anything is written there.
 GARBAGE = 1_000_003
+# Compiles quickly, not well.
+_QUICK = {"xla_backend_optimization_level": 0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,7 +182,9 @@ def _init(config):
   tokens = jnp.ones((1, 4), "int32")
   arguments = (tokens,) * (2 if config.decoder_only else 3)
   init = network.build(config).init
-  return jax.jit(lambda key: init(key, *arguments)["params"])
+  return jax.jit(
+      lambda key: init(key, *arguments)["params"], compiler_options=_QUICK
+  )
 
 
 def tiny_t5(seed, pack=False, eos_scale=1.0, **changes):
@@ -236,7 +240,7 @@ def model_pair(target, draft=None, gamma=0):
 def _compiled(models, settings):
   return jax.jit(
       functools.partial(decoding.decode, models, settings),
-      compiler_options={"xla_backend_optimization_level": 0},
+      compiler_options=_QUICK,
   )
 
 
