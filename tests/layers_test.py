@@ -1,0 +1,129 @@
+import math
+
+import jax
+import numpy as np
+import pytest
+from jax import numpy as jnp
+
+from spec_t5x import layers
+
+
+def bucket(distance, bidirectional, num_buckets, max_distance):
+  """T5's bucket of one distance, by its definition (Raffel et al. 2020, 2.1).
+
+  Half of the buckets hold one distance each; the others grow as powers up to
+  `max_distance`.
+  """
+  offset = 0
+  if bidirectional:
+    num_buckets //= 2
+    offset = num_buckets if distance > 0 else 0
+    n = abs(distance)
+  else:
+    n = max(-distance, 0)
+  exact = num_buckets // 2
+  if n < exact:
+    return offset + n
+  growth = math.log(n / exact) / math.log(max_distance / exact)
+  # A float64 logarithm may fall short of a border that float32 reaches.
+  place = exact + math.floor(growth * (num_buckets - exact) + 1e-6)
+  return offset + min(place, num_buckets - 1)
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize("sizes", [(32, 128), (8, 16)])
+def test_relative_buckets(bidirectional, sizes):
+  distances = np.arange(-300, 301)
+  found = layers.relative_buckets(distances, bidirectional, *sizes)
+  expected = [bucket(int(d), bidirectional, *sizes) for d in distances]
+  np.testing.assert_array_equal(found, expected)
+  # No key after the query is at distance 0: that bucket stays empty.
+  empty = {sizes[0] // 2} if bidirectional else set()
+  assert set(found) == set(range(sizes[0])) - empty
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_bias_is_taken_at_each_querys_own_position(bidirectional):
+  module = layers.RelativePositionBiases(2, bidirectional, 8, 16)
+  positions = jnp.array([[0, 1, 2], [5, 6, 7], [40, 41, 3]])
+  variables = module.init(jax.random.key(0), positions, 12)
+  bias = module.apply(variables, positions, 12)
+  table = np.asarray(variables["params"]["rel_embedding"])
+  for row, query, key in np.ndindex(3, 3, 12):
+    distance = key - int(positions[row, query])
+    place = bucket(distance, bidirectional, 8, 16)
+    np.testing.assert_array_equal(bias[row, :, query, key], table[:, place])
+
+
+def test_layer_norm_has_no_mean_and_works_in_float32():
+  x = np.random.default_rng(0).normal(size=(3, 8)) * 1e3 + 50
+  module = layers.LayerNorm(dtype="bfloat16")
+  variables = module.init(jax.random.key(0), x)
+  y = module.apply(variables, x)
+  assert y.dtype == jnp.bfloat16
+  expected = x / np.sqrt((x**2).mean(axis=-1, keepdims=True))
+  np.testing.assert_allclose(y.astype("float32"), expected, rtol=2**-7)
+
+
+def test_projection_by_a_transposed_kernel():
+  rng = np.random.default_rng(0)
+  x = rng.normal(size=(2, 3, 5)).astype("float32")
+  kernel = rng.normal(size=(5, 7)).astype("float32")
+  expected = x @ kernel
+  for transposed in (False, True):
+    y = layers.project(x, kernel.T if transposed else kernel, transposed)
+    np.testing.assert_allclose(y, expected, atol=1e-5)
+
+
+def test_attention_is_a_softmax_without_scaling():
+  rng = np.random.default_rng(0)
+  query = rng.normal(size=(1, 2, 1, 4)).astype("float32")
+  key = rng.normal(size=(1, 3, 1, 4)).astype("float32")
+  value = rng.normal(size=(1, 3, 1, 4)).astype("float32")
+  bias = np.array([[[[0.0, 1.0, layers.MASKED], [0.0, 0.0, 0.0]]]], "float32")
+  y = layers.dot_product_attention(
+      query, np.moveaxis(key, 1, 3), np.moveaxis(value, 1, 2), bias
+  )
+  weights = np.exp(query[0, :, 0] @ key[0, :, 0].T + bias[0, 0])
+  weights /= weights.sum(axis=-1, keepdims=True)
+  np.testing.assert_allclose(y[0, :, 0], weights @ value[0, :, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_masked_key_has_weight_zero_and_all_masked_is_uniform(dtype):
+  bias = layers.mask_to_bias(jnp.array([[True, False], [False, False]]), dtype)
+  ones = jnp.ones((1, 2, 1, 4), dtype)
+  value = jnp.stack([ones[:, 0], 1e4 * ones[:, 1]], axis=2)
+  y = layers.dot_product_attention(
+      ones, jnp.moveaxis(ones, 1, 3), value, bias[None, None]
+  )
+  np.testing.assert_array_equal(y[0, 0], 1.0)
+  np.testing.assert_allclose(y[0, 1].astype("float32"), 5000.5, rtol=2**-7)
+
+
+@pytest.mark.parametrize(
+    ("activations", "expected"),
+    [
+        (("relu",), [2.0, 0.0]),
+        (("relu", "linear"), [4.0, 0.0]),
+        (("silu", "linear"), [4 / (1 + np.exp(-2)), 4 / (1 + np.exp(2))]),
+    ],
+)
+def test_mlp(activations, expected):
+  """Identity kernels: the activations of x, multiplied."""
+  module = layers.Mlp(2, activations)
+  x = jnp.array([[[2.0, -2.0]]])
+  params = module.init(jax.random.key(0), x)["params"]
+  params = jax.tree.map(lambda kernel: jnp.eye(2), params)
+  y = module.apply({"params": params}, x)
+  np.testing.assert_allclose(y[0, 0], expected, rtol=1e-6)
+
+
+def test_embedding_attends_in_float32():
+  module = layers.Embed(5, 3, dtype="bfloat16")
+  variables = module.init(jax.random.key(0), jnp.zeros((1, 1), "int32"))
+  table = variables["params"]["embedding"]
+  logits = module.apply(variables, table[None, :2], method="attend")
+  assert logits.dtype == jnp.float32
+  np.testing.assert_allclose(logits[0], table[:2] @ table.T, rtol=1e-5)
+  assert module.apply(variables, jnp.array([[4]])).dtype == jnp.bfloat16
