@@ -90,14 +90,41 @@ def place_loose(
 class Speculative:
   """What T5X's two kinds of models get; a base class before T5X's own."""
 
-  def set_up(
+  def __init__(
       self,
-      draft_module: nn.Module | None,
-      draft: LooseDraft | None,
-      options: DecodeOptions | None,
-      decode_fn: Callable[..., Any] | None,
-  ) -> None:
-    """Checks arguments and keeps them; see `SpeculativeModel`."""
+      *args,
+      optimizer_def: Any = None,
+      draft_module: nn.Module | None = None,
+      draft: LooseDraft | None = None,
+      options: DecodeOptions | None = None,
+      decode_fn: Callable[..., Any] | None = None,
+      **kwargs,
+  ):
+    """Checks the pair.
+
+    Args:
+      *args: of T5X's class; `module`, by name or place, is the target, a
+        network of `t5x.examples.t5` or `t5x.examples.decoder_only`.
+      optimizer_def: see T5X; None for inference.
+      draft_module: the draft, another such network; its parameters are a
+        second checkpoint, restored by `PairedCheckpointManager`.
+      draft: instead of it, a draft without a checkpoint: an `NgramTable`, a
+        `PromptLookup`, or 'lookup', 'lookup:N' or 'ngram:FILE'.
+      options: how to decode; by default T5X's defaults, that is argmax.
+        `decoder_params` override them call by call.
+      decode_fn: None decodes by the speculative loop, plainly without a
+        draft. T5X's functions, such as `beam_search`, can be had without a
+        draft, and then decode as ever.
+      **kwargs: of T5X's class.
+
+    Raises:
+      ValueError: the networks are others or do not match, or arguments
+        exclude each other.
+      NotImplementedError: `decode_fn` with a draft.
+    """
+    super().__init__(
+        *args, optimizer_def=optimizer_def, decode_fn=decode_fn, **kwargs
+    )
     has_draft = draft_module is not None or draft is not None
     if draft_module is not None and draft is not None:
       raise ValueError("`draft_module` and `draft` must not both be given.")

@@ -13,33 +13,34 @@ keeps both.
 This is the only file that imports T5X.
 """
 
+import functools
 import os
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from flax import linen as nn
 from flax.core import freeze
-from t5x import checkpoints, models, partitioning
+from t5x import checkpoints, models, partitioning, utils
+from t5x import interactive_model as interactive_model_lib
 from t5x import train_state as train_state_lib
 
 from spec_t5x.t5x_decode_fn import speculative_decode_fn
 from spec_t5x.t5x_model import (
-    LooseDraft,
     Speculative,
     join_params,
     select,
     split_params,
     split_state,
 )
-from spec_t5x.t5x_options import DecodeOptions
 from spec_t5x.types import PAD_ID, Params, PRNGKey
 
 __all__ = [
     "PairedCheckpointManager",
     "SpeculativeDecoderOnlyModel",
     "SpeculativeModel",
+    "require_orbax",
+    "restore_pair",
     "speculative_decode_fn",
 ]
 
@@ -49,53 +50,9 @@ Batch = Mapping[str, jax.Array]
 class SpeculativeModel(Speculative, models.EncoderDecoderModel):
   """T5X's encoder-decoder model, decoding with a draft.
 
-  Everything but `predict_batch` and `predict_batch_with_aux` is T5X's.
+  Arguments are T5X's and those of `t5x_model.Speculative`. Everything but
+  `predict_batch` and `predict_batch_with_aux` is T5X's.
   """
-
-  def __init__(
-      self,
-      module: nn.Module,
-      input_vocabulary,
-      output_vocabulary,
-      optimizer_def=None,
-      draft_module: nn.Module | None = None,
-      draft: LooseDraft | None = None,
-      options: DecodeOptions | None = None,
-      decode_fn: Callable[..., Any] | None = None,
-      **kwargs,
-  ):
-    """Checks the pair.
-
-    Args:
-      module: the target, a `t5x.examples.t5.network.Transformer`.
-      input_vocabulary: see T5X.
-      output_vocabulary: see T5X.
-      optimizer_def: see T5X; None for inference.
-      draft_module: the draft, another one; its parameters are a second
-        checkpoint, restored by `PairedCheckpointManager`.
-      draft: instead of it, a draft without a checkpoint: an `NgramTable`, a
-        `PromptLookup`, or 'lookup', 'lookup:N' or 'ngram:FILE'.
-      options: how to decode; by default T5X's defaults, that is argmax.
-        `decoder_params` override them call by call.
-      decode_fn: None decodes by the speculative loop, plainly without a
-        draft. T5X's functions, such as `beam_search`, can be had without a
-        draft, and then decode as ever.
-      **kwargs: see T5X.
-
-    Raises:
-      ValueError: the networks are others or do not match, or arguments
-        exclude each other.
-      NotImplementedError: beam search with a draft.
-    """
-    super().__init__(
-        module=module,
-        input_vocabulary=input_vocabulary,
-        output_vocabulary=output_vocabulary,
-        optimizer_def=optimizer_def,
-        decode_fn=decode_fn,
-        **kwargs,
-    )
-    self.set_up(draft_module, draft, options, decode_fn)
 
   def predict_batch_with_aux(
       self,
@@ -160,31 +117,14 @@ class SpeculativeModel(Speculative, models.EncoderDecoderModel):
 class SpeculativeDecoderOnlyModel(Speculative, models.DecoderOnlyModel):
   """T5X's decoder-only model, decoding with a draft."""
 
-  def __init__(
-      self,
-      module: nn.Module,
-      vocabulary,
-      optimizer_def=None,
-      draft_module: nn.Module | None = None,
-      draft: LooseDraft | None = None,
-      options: DecodeOptions | None = None,
-      decode_fn: Callable[..., Any] | None = None,
-      **kwargs,
-  ):
-    """Checks the pair; arguments and errors as of `SpeculativeModel`."""
+  def __init__(self, *args, decode_fn=None, **kwargs):
+    """Checks the pair; arguments and errors as of `Speculative`."""
     if kwargs.get("inputs_bidirectional_attention") and decode_fn is None:
       raise ValueError(
           "`inputs_bidirectional_attention` must be False without `decode_fn`:"
           " the speculative loop reads prompts causally."
       )
-    super().__init__(
-        module=module,
-        vocabulary=vocabulary,
-        optimizer_def=optimizer_def,
-        decode_fn=decode_fn,
-        **kwargs,
-    )
-    self.set_up(draft_module, draft, options, decode_fn)
+    super().__init__(*args, decode_fn=decode_fn, **kwargs)
 
   def predict_batch_with_aux(
       self,
@@ -307,3 +247,54 @@ class PairedCheckpointManager(checkpoints.OrbaxCheckpointManagerInterface):
         params=join_params(state.params, draft.params),
         params_axes=join_params(state.params_axes, draft.params_axes),
     )
+
+
+def require_orbax(**unused) -> None:
+  """Stands where a checkpointer would that knows one path only.
+
+  Raises:
+    ValueError: always.
+  """
+  del unused
+  raise ValueError(
+      "`use_orbax` must be True: only `PairedCheckpointManager` restores two"
+      " checkpoints. It reads legacy ones, too."
+  )
+
+
+def restore_pair(
+    interactive_model: interactive_model_lib.InteractiveModel,
+    path: str,
+    draft_path: str | None,
+    dtype: str | None = "bfloat16",
+) -> None:
+  """Restores target and draft into an `InteractiveModel`.
+
+  T5X's interactive model restores one legacy checkpoint. Make it with a
+  speculative model and `checkpoint_path=None`, then call this.
+
+  Args:
+    interactive_model: where the parameters go.
+    path: the target's `checkpoint_<step>` directory, legacy or Orbax.
+    draft_path: the draft's; None for a draft without parameters.
+    dtype: of the parameters; None for the files'.
+  """
+  cfg = utils.RestoreCheckpointConfig(
+      path=path,
+      mode="specific",
+      dtype=dtype,
+      strict=False,
+      checkpoint_manager_cls=functools.partial(
+          PairedCheckpointManager, draft_path=draft_path
+      ),
+  )
+  state, _ = utils.create_checkpoint_manager_and_restore(
+      interactive_model._train_state_initializer,
+      interactive_model.partitioner,
+      cfg,
+      path,
+      fallback_init_rng=None,
+      use_orbax=True,
+  )
+  interactive_model._train_state = state
+  interactive_model.trainer.train_state = state
