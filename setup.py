@@ -4,6 +4,16 @@ import setuptools
 
 _TEST = ["beartype", "hypothesis", "pyink", "pytest", "pytest-xdist", "ruff"]
 
+# T5X and two of its dependencies are on no package index.
+_T5X = [
+    "airio @ git+https://github.com/google/airio"
+    "@69897df7d9a427b947a9f7bb4164c7782b43e601",
+    "jestimator @ git+https://github.com/google-research/jestimator"
+    "@326824a477feef6d92e6f44175000907a72899ca",
+    "t5x @ git+https://github.com/google-research/t5x"
+    "@cc342d419ec3e3e9c4bf1df33c82330cafdc1e16",
+]
+
 setuptools.setup(
     name="spec_t5x",
     version="0.1.0",
@@ -34,6 +44,7 @@ setuptools.setup(
     ],
     extras_require={
         "gpu": ["jax[cuda12]"],
+        "t5x": _T5X,
         "test": _TEST,
         "tpu": ["jax[tpu]"],
     },

@@ -1,0 +1,105 @@
+"""Tests of the gin files for T5X; skipped where it is not."""
+
+import pathlib
+import re
+
+import gin
+import pytest
+
+import __main__
+
+pytest.importorskip("t5x")
+
+import t5x
+from t5x import infer
+from t5x.examples.decoder_only import network as decoder_only
+from t5x.examples.t5 import network
+
+from spec_t5x import t5x_plugin
+
+ROOT = pathlib.Path(__file__).parents[1]
+T5X = pathlib.Path(list(t5x.__path__)[0])
+CONFIGS = ROOT / "configs" / "t5x"
+PAIRS = sorted(path.stem for path in (CONFIGS / "pairs").glob("*.gin"))
+MODELS = sorted(
+    str(path.relative_to(CONFIGS / "models"))
+    for path in (CONFIGS / "models").rglob("*.gin")
+)
+SIZES = (
+    "vocab_size emb_dim num_heads num_encoder_layers num_decoder_layers"
+    " head_dim mlp_dim mlp_activations logits_via_embedding dtype"
+).split()
+CAUSAL_SIZES = ["num_layers", *(x for x in SIZES if "coder" not in x)]
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch):
+  """Starts from the root, as users do, with nothing bound."""
+  monkeypatch.chdir(ROOT)
+  gin.clear_config()
+  gin.add_config_file_search_path(str(T5X.parent))
+  # As if T5X's script were run.
+  monkeypatch.setattr(__main__, "infer", infer.infer, raising=False)
+  yield
+  gin.clear_config()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_sizes_are_those_of_t5x(model, monkeypatch):
+  role, name = pathlib.Path(model).parts
+  family, size = re.fullmatch(r"(.*)_(\w+)\.gin", name).groups()
+  size = {"3b": "3B", "11b": "11B"}.get(size, size)
+  theirs, config_class, fields = f"t5/{family}", network.T5Config, SIZES
+  if family == "decoder_only":
+    theirs, config_class = "decoder_only/models", decoder_only.TransformerConfig
+    fields = CAUSAL_SIZES
+  # Gin finds no files of packages without `__init__.py` from elsewhere.
+  monkeypatch.chdir(T5X.parent)
+  gin.parse_config_files_and_bindings(
+      [f"t5x/examples/{theirs}/{size}.gin"], ["DROPOUT_RATE = 0.0"]
+  )
+  expected = gin.get_configurable(config_class)()
+  gin.clear_config()
+  monkeypatch.chdir(ROOT)
+  gin.parse_config_file(f"configs/t5x/models/{model}")
+  with gin.config_scope(role):
+    config = gin.get_configurable(config_class)()
+  for field in fields:
+    assert getattr(config, field) == getattr(expected, field), field
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_pairs_are_complete(pair):
+  bindings = [
+      "VOCABULARY_FILE = 'never read'",
+      "MIXTURE_OR_TASK_NAME = 'task'",
+      "GAMMA = 7",
+  ]
+  gin.parse_config_files_and_bindings(
+      [f"configs/t5x/pairs/{pair}.gin"], bindings, finalize_config=False
+  )
+  model = gin.get_configurable(t5x_plugin.SpeculativeModel)()
+  assert model.options.gamma == 7
+  target, draft = model.module.config, model._draft_module.config
+  assert target.num_decoder_layers > draft.num_decoder_layers
+
+
+def test_headers_name_every_macro_of_the_run_files():
+  for name in ("infer.gin", "common.gin"):
+    text = (CONFIGS / name).read_text("utf-8")
+    for macro in re.findall(r"^([A-Z]\w*) = ", text, re.MULTILINE):
+      documented = re.search(rf"^#.*\n(.* = .*\n)*{macro} = ", text, re.M)
+      assert documented or f"- {macro}:" in text, macro
+
+
+def test_decoder_only_pair():
+  files = [
+      "configs/t5x/infer_decoder_only.gin",
+      "configs/t5x/models/target/decoder_only_xl.gin",
+      "configs/t5x/models/draft/decoder_only_base.gin",
+  ]
+  bindings = ["VOCABULARY_FILE = 'never read'", "NUM_DECODES = 3"]
+  gin.parse_config_files_and_bindings(files, bindings, finalize_config=False)
+  model = gin.get_configurable(t5x_plugin.SpeculativeDecoderOnlyModel)()
+  assert model.module.config.emb_dim == 2048
+  assert model._draft_module.config.emb_dim == 768
