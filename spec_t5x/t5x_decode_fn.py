@@ -65,8 +65,15 @@ def speculative_decode_fn(
         f" wrapped. Got {tokens_to_logits!r}. `SpeculativeModel` does not need"
         " it."
     )
+  if getattr(model, "_inputs_bidirectional_attention", False):
+    raise ValueError(
+        "`inputs_bidirectional_attention` must be False: the speculative loop"
+        " reads prompts causally."
+    )
   config = t5x_decoding.model_config(model.module, "module")
   bound = tokens_to_logits.keywords
+  params = unfreeze(bound["params"])
+  t5x_decoding.check_params(params, config, "module")
   encoder_tokens = jnp.zeros((len(inputs), 0), "int32")
   if not config.decoder_only:
     # T5X has expanded them to one row per decode.
@@ -78,11 +85,12 @@ def speculative_decode_fn(
   samples = t5x_decoding.sample(
       t5x_decoding.scorer(config),
       placed,
-      Weights(unfreeze(bound["params"]), draft_params),
+      Weights(params, draft_params),
       options,
       encoder_tokens,
       inputs,
       num_decodes,
+      # Whether there are prompts is known only when the program runs.
       forced=True,
   )
   return samples.tokens, samples.scores

@@ -79,6 +79,16 @@ def test_decode_fn_for_the_stock_class(stock):
 def test_prefix_language_models_are_not_supported():
   with pytest.raises(ValueError, match="`inputs_bidirectional_attention`"):
     speculative(inputs_bidirectional_attention=True)
+  stock = models.DecoderOnlyModel(
+      tiny.causal(),
+      tiny.VOCABULARY,
+      None,
+      decode_fn=t5x_plugin.speculative_decode_fn,
+      inputs_bidirectional_attention=True,
+  )
+  bound = functools.partial(stock._compute_logits_from_slice)
+  with pytest.raises(ValueError, match="`inputs_bidirectional_attention`"):
+    t5x_plugin.speculative_decode_fn(jnp.zeros((1, 4)), {}, bound, eos_id=1)
 
 
 def test_prompts_are_needed():
