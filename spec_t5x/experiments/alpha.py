@@ -1,7 +1,8 @@
 """Alpha as Leviathan et al. 2023, section 4.2, measure it.
 
-The expectation of sum_x min(p(x), q(x)) (Corollary 3.6) over the positions of
-texts that the target generated. It depends on neither gamma nor any draw.
+The expectation of sum_x min(p(x), q(x)) (Corollary 3.6; with lenience l, A.5,
+of p(x) / l and q(x)) over the positions of texts that the target generated.
+It depends on neither gamma nor any draw.
 """
 
 from collections.abc import Sequence
@@ -12,36 +13,48 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from spec_t5x import inputs
+from spec_t5x import inputs, placement, standardize
+from spec_t5x.drafts import NgramTable
 from spec_t5x.law import Law, Sampling
-from spec_t5x.model import Model, for_decoding
-from spec_t5x.network import T5Scorer
+from spec_t5x.model import Model
 
 _BATCH = 16
 
 
+def cell_name(draft: str, temperature: float, lenience: float = 1.0) -> str:
+  """Names the cell of a draft's role."""
+  suffix = "" if lenience == 1 else f"-l{lenience:g}"
+  return f"alpha-{draft}-t{temperature:g}{suffix}"
+
+
 def overlaps(
     target: Model,
-    draft: Model,
+    draft: Model | NgramTable,
     sources: Sequence[Sequence[int]],
     texts: Sequence[Sequence[int]],
     temperature: float,
+    lenience: float = 1.0,
 ) -> list[dict[str, Any]]:
   """Returns the overlap of both laws at every token of every text.
 
   Args:
     target: the model that generated the texts.
-    draft: the model to compare.
+    draft: the model or table to compare.
     sources: token ids of the inputs, EOS included.
     texts: token ids that the target generated, EOS included.
     temperature: of both laws; below 1e-4 the overlap is 1 where the argmax
       agrees and 0 elsewhere.
+    lenience: l in (0, 1]. At temperature 0 it acts before the laws become
+      one-hot: the overlap is 1 where p of the draft's argmax is at least l
+      times the largest p.
 
   Returns:
     One row per text: `tokens`, and `overlap`, one value per token.
   """
   num_ids = inputs.num_ids(target, draft, None)
-  overlap_of, weights = _jitted_overlap(target, draft, num_ids, temperature)
+  overlap_of, weights = _jitted_overlap(
+      target, draft, num_ids, temperature, lenience
+  )
   rows = {}
   order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
   for first in range(0, len(order), _BATCH):
@@ -69,10 +82,11 @@ def _padded(name: str, rows: Sequence[Sequence[int]], num_ids: int):
   return inputs.pad_to(inputs.token_array(name, rows, num_ids), 32)
 
 
-def _jitted_overlap(target: Model, draft: Model, num_ids, temperature):
+def _jitted_overlap(target, draft, num_ids, temperature, lenience):
   """Returns the overlap of a batch of texts, and the weights it takes."""
-  models = [for_decoding(model) for model in (target, draft)]
-  scorers = [T5Scorer(config) for config, _ in models]
+  target_scorer, target_params = placement.place_target(target, None)
+  proposer, draft_params = placement.place_draft(draft, 1, None, "replicated")
+  scorers = (target_scorer, proposer.scorer)
   sampling = Sampling(greedy=False, num_ids=num_ids)
 
   @jax.jit
@@ -85,12 +99,27 @@ def _jitted_overlap(target: Model, draft: Model, num_ids, temperature):
     shifted = jnp.pad(text, ((0, 0), (1, 0)))[:, :-1]
     start = jnp.zeros(batch, "int32")
     law = Law(jnp.full(batch, temperature), sampling, scorers[0].vocab_size)
-    laws = []
+    logits = []
     for scorer, params in zip(scorers, weights, strict=True):
       context = scorer.start(params, source)
       cache = scorer.init_cache(batch, length)
-      logits, _ = scorer.extend(params, context, cache, shifted, start)
-      laws.append(law.probs(law.adjust(logits, shifted, start)))
-    return jnp.minimum(*laws).sum(axis=-1)
+      raw, _ = scorer.extend(params, context, cache, shifted, start)
+      logits.append(law.adjust(raw, shifted, start))
+    if lenience < 1 and temperature <= standardize.GREEDY_TEMPERATURE:
+      return _greedy_overlap(*logits, lenience)
+    p, q = map(law.probs, logits)
+    return jnp.minimum(p / lenience, q).sum(axis=-1)
 
-  return overlap, [params for _, params in models]
+  return overlap, (target_params, draft_params)
+
+
+def _greedy_overlap(
+    target_logits: Float[Array, "batch length vocab"],
+    draft_logits: Float[Array, "batch length vocab"],
+    lenience: float,
+) -> Float[Array, "batch length"]:
+  """Whether `verification.verify_greedy` accepts the draft's argmax."""
+  drafted = jnp.argmax(draft_logits, axis=-1)[..., None]
+  logit = jnp.take_along_axis(target_logits, drafted, axis=-1)[..., 0]
+  ratio = jnp.exp(logit - target_logits.max(axis=-1))
+  return (ratio >= lenience).astype("float32")

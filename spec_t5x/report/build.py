@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from spec_t5x.experiments.cells import write_text
 from spec_t5x.report import (
     figures,
+    lenience_tables,
     measures,
     tables,
     theory_figures,
@@ -51,26 +52,28 @@ def build_runs(
   """Writes the tables and figures of runs; returns the files."""
   directory = results / "tables"
   directory.mkdir(exist_ok=True)
+  written = []
+  for name, rows_of, columns, render in (
+      (
+          "walltime",
+          tables.walltime_rows,
+          tables.WALLTIME_COLUMNS,
+          tables.walltime_markdown,
+      ),
+      ("alpha", tables.alpha_rows, tables.ALPHA_COLUMNS, tables.alpha_markdown),
+      (
+          "lenience",
+          lenience_tables.rows,
+          lenience_tables.COLUMNS,
+          lenience_tables.to_markdown,
+      ),
+  ):
+    rows = {run: rows_of(run) for run in runs}
+    written += [
+        _write(directory / f"{name}.csv", tables.to_csv(_flat(rows), columns)),
+        _write(directory / f"{name}.md", _sections(rows, results, render)),
+    ]
   walltimes = {run: tables.walltime_rows(run) for run in runs}
-  alphas = {run: tables.alpha_rows(run) for run in runs}
-  written = [
-      _write(
-          directory / "walltime.csv",
-          tables.to_csv(_flat(walltimes), tables.WALLTIME_COLUMNS),
-      ),
-      _write(
-          directory / "alpha.csv",
-          tables.to_csv(_flat(alphas), tables.ALPHA_COLUMNS),
-      ),
-      _write(
-          directory / "walltime.md",
-          _sections(walltimes, results, tables.walltime_markdown),
-      ),
-      _write(
-          directory / "alpha.md",
-          _sections(alphas, results, tables.alpha_markdown),
-      ),
-  ]
   for run, rows in walltimes.items():
     if not rows:
       continue

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spec_t5x.experiments.alpha import cell_name
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.statistics import DecodeStatistics
 
@@ -32,13 +33,15 @@ class Alpha(NamedTuple):
   tokens: int
 
 
-def alpha(store: CellStore, draft: str, temperature: float) -> Alpha:
+def alpha(
+    store: CellStore, draft: str, temperature: float, lenience: float = 1.0
+) -> Alpha:
   """Corollary 3.6 over texts of the target (paper 1, section 4.2).
 
   Positions of one text are alike, so the interval is that of a ratio of sums
   over texts, not over positions.
   """
-  _, rows = store.read(f"alpha-{draft}-t{temperature:g}")
+  _, rows = store.read(cell_name(draft, temperature, lenience))
   sums = np.array([sum(row["overlap"]) for row in rows])
   tokens = np.array([row["tokens"] for row in rows])
   mean = sums.sum() / tokens.sum()

@@ -25,11 +25,13 @@ ALPHA_COLUMNS = (
 ).split(",")
 
 
-def _run_name(run: pathlib.Path) -> str:
+def run_name(run: pathlib.Path) -> str:
+  """'<experiment>/<run>'."""
   return f"{run.parent.name}/{run.name}"
 
 
-def _settings(run: pathlib.Path) -> dict[str, Any]:
+def run_settings(run: pathlib.Path) -> dict[str, Any]:
+  """The fields of the run's `Sweep`."""
   return json.loads((run / "provenance.json").read_text("utf-8"))["settings"]
 
 
@@ -40,7 +42,7 @@ def _weights_name(name: str) -> str:
 
 def walltime_rows(run: pathlib.Path) -> list[Row]:
   """Table 2 of Leviathan et al. 2023 and its prediction (Table 4), measured."""
-  settings, store = _settings(run), CellStore(run / "cells")
+  settings, store = run_settings(run), CellStore(run / "cells")
   rows = [
       _walltime_row(run, settings, store, name)
       for name in store.names("walltime-")
@@ -87,19 +89,19 @@ def _walltime_row(run, settings, store: CellStore, name: str) -> Row:
       "paper_alpha": paper.alpha if paper else None,
       "paper_speed": paper.speed if same_gamma else None,
       "device": cell.about["device"],
-      "run": _run_name(run),
+      "run": run_name(run),
   }
 
 
 def alpha_rows(run: pathlib.Path) -> list[Row]:
   """Table 3 of Leviathan et al. 2023, measured; whole rows only."""
-  settings, store = _settings(run), CellStore(run / "cells")
+  settings, store = run_settings(run), CellStore(run / "cells")
   rows = []
   for draft in settings["drafts"]:
     if any(f"alpha-{draft}-t{t}" not in store for t in (0, 1)):
       continue
     alphas = [measures.alpha(store, draft, t) for t in (0, 1)]
-    papers = [reference.paper_row(settings["task"], draft, t) for t in (0, 1)]
+    papers = [reference.paper_alpha(settings["task"], draft, t) for t in (0, 1)]
     rows.append(
         {
             "task": settings["task"],
@@ -108,9 +110,9 @@ def alpha_rows(run: pathlib.Path) -> list[Row]:
             "alpha_t0": alphas[0].estimate.value,
             "alpha_t1": alphas[1].estimate.value,
             "tokens": min(alpha.tokens for alpha in alphas),
-            "paper_alpha_t0": papers[0].alpha if papers[0] else None,
-            "paper_alpha_t1": papers[1].alpha if papers[1] else None,
-            "run": _run_name(run),
+            "paper_alpha_t0": papers[0],
+            "paper_alpha_t1": papers[1],
+            "run": run_name(run),
         }
     )
   return rows

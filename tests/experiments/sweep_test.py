@@ -1,6 +1,7 @@
 """A whole sweep with toy models: what it measures, and that it resumes."""
 
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 import toy_decoder
 
+from spec_t5x.drafts import NgramTable
 from spec_t5x.experiments import sweep
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.experiments.sweep import Sweep, SweepRun
@@ -26,6 +28,9 @@ def models(tmp_path_factory):
   root = tmp_path_factory.mktemp("models")
   toy_decoder.save_model(root / "target")
   toy_decoder.save_model(root / "draft", noise=0.02)
+  rng = np.random.default_rng(0)
+  texts = rng.integers(2, 8000, (20, 50))
+  NgramTable.build(texts, 2, 8000).save(root / "bigram")
   return root
 
 
@@ -36,7 +41,12 @@ def settings(models):
       task="ende",
       source_prefix="gnomehelp:",
       target=str(models / "target"),
-      drafts={"small": str(models / "draft"), "same": str(models / "target")},
+      drafts={
+          "small": str(models / "draft"),
+          "same": str(models / "target"),
+          "bigram": f"ngram:{models / 'bigram'}",
+      },
+      leniences=(0.1,),
       gammas=(2,),
       alpha_tokens=50,
       num_texts=2,
@@ -58,8 +68,9 @@ def test_every_cell_is_measured(finished):
   run, _ = finished
   names = [cell.name for cell in run.cells()]
   assert run.store.names() == sorted(names)
-  # Outputs, alpha, cost, walltime: 2 temperatures, 2 drafts, 1 gamma.
-  assert len(names) == 2 + 4 + 2 + 4
+  # Outputs, alpha, cost, walltime: 2 temperatures, 3 drafts, 2 leniences, 1
+  # gamma.
+  assert len(names) == 2 + 12 + 3 + 6
 
 
 def test_a_draft_that_is_the_target_has_alpha_one(finished):
@@ -69,6 +80,26 @@ def test_a_draft_that_is_the_target_has_alpha_one(finished):
     assert alpha.estimate.value == pytest.approx(1.0, abs=1e-6)
     assert alpha.tokens >= 50
   assert measures.alpha(run.store, "small", 1).estimate.value < 1
+
+
+def test_lenience_accepts_more_and_never_less(finished):
+  run, _ = finished
+  for draft, temperature in itertools.product(run.drafts, (0, 1)):
+    alphas = [
+        measures.alpha(run.store, draft, temperature, lenience).estimate.value
+        for lenience in (1.0, 0.1)
+    ]
+    assert alphas == sorted(alphas)
+    if draft == "small" and temperature:
+      assert alphas[0] < alphas[-1]
+
+
+def test_lenience_of_a_table_is_bounded(finished):
+  """At most 1 / l times as much: sum min(p / l, q) <= sum min(p, q) / l."""
+  run, _ = finished
+  plain = measures.alpha(run.store, "bigram", 1).estimate.value
+  lenient = measures.alpha(run.store, "bigram", 1, 0.1).estimate.value
+  assert 0 < plain < lenient <= 10 * plain + 1e-6
 
 
 def test_greedy_texts_agree_and_equal_numbers_of_tokens_are_timed(finished):
@@ -115,7 +146,12 @@ def test_other_settings_are_refused_for_the_same_run(finished, settings):
 def test_provenance_names_weights_code_and_data(finished):
   _, directory = finished
   record = json.loads((directory / "provenance.json").read_text())
-  assert set(record["weights_sha256"]) == {"target", "small", "same"}
+  assert set(record["weights_sha256"]) == {
+      "target",
+      "small",
+      "same",
+      "bigram",
+  }
   hashes = record["weights_sha256"]
   assert hashes["target"] == hashes["same"] != hashes["small"]
   assert record["data"]["source_prefix"] == "gnomehelp:"
@@ -129,6 +165,8 @@ def test_provenance_names_weights_code_and_data(finished):
         ("gammas", (), "`gammas` must not be empty"),
         ("gammas", (0, 3), "`gammas` must be at least 1"),
         ("drafts", {}, "`drafts` must not be empty"),
+        ("drafts", {"copy": "lookup:2"}, "`drafts` must have laws"),
+        ("leniences", (0.5, 1.0), r"`leniences` must be in \(0, 1\)"),
         ("num_texts", 0, "`num_texts` must be at least 1. Got 0"),
     ],
 )
@@ -145,7 +183,13 @@ def test_tables_and_figures_are_remade_byte_for_byte(finished):
   assert first == second
   lines = (results / "tables" / "walltime.csv").read_text().splitlines()
   assert lines[0].startswith("task,target,draft,temperature,gamma,alpha,")
-  assert len(lines) == 1 + 4
+  assert len(lines) == 1 + 6
+  lines = (results / "tables" / "lenience.csv").read_text().splitlines()
+  assert lines[0].startswith("task,draft,temperature,lenience,alpha,")
+  assert len(lines) == 1 + 12
+  text = (results / "tables" / "lenience.md").read_text()
+  assert "| draft | T | l = 1 (paper) | l = 0.1 (paper) |" in text
+  assert "(0.19) |" in text
 
 
 @pytest.mark.slow
@@ -178,10 +222,10 @@ def test_a_killed_sweep_resumes(settings, models, tmp_path):
   process.send_signal(signal.SIGKILL)
   process.wait()
   kept = {name: store.read(name) for name in store.names()}
-  assert not store.names("walltime-same-t1-g2")
+  assert not store.names("walltime-bigram-t1-g2")
   subprocess.run(command, cwd=ROOT, env=environment, check=True)
   assert {name: store.read(name) for name in kept} == kept
-  assert len(store.names()) == 2 + 4 + 2 + 8
+  assert len(store.names()) == 2 + 6 + 3 + 12
   assert (tmp_path / "tables" / "walltime.csv").exists()
 
 
