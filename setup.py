@@ -4,8 +4,17 @@ import setuptools
 
 _TEST = ["beartype", "hypothesis", "pyink", "pytest", "pytest-xdist", "ruff"]
 
-# T5X and two of its dependencies are on no package index.
+# T5X and two of its dependencies are on no package index. They do not declare
+# all that they import.
 _T5X = [
+    "cached-property",
+    "chex",
+    "clu",
+    "editdistance",
+    "fiddle",
+    "grain",
+    "pyglove",
+    "tensorboard",
     "airio @ git+https://github.com/google/airio"
     "@69897df7d9a427b947a9f7bb4164c7782b43e601",
     "jestimator @ git+https://github.com/google-research/jestimator"
