@@ -15,11 +15,11 @@ _HEADS_AXES = ("batch", "length", "heads", "kv")
 
 
 def write_block(
-    buffer: Float[Array, "batch a b c"],
-    block: Float[Array, "batch a b c"],
+    buffer: Float[Array, "batch *buffer"],
+    block: Float[Array, "batch *block"],
     index: Int[Array, " batch"],
     axis: int,
-) -> Float[Array, "batch a b c"]:
+) -> Float[Array, "batch *buffer"]:
   """Overwrites positions `index[b]` to `index[b] + block` of each row.
 
   The caller keeps `index + block <= length`: XLA would move a block that

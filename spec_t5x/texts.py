@@ -6,8 +6,8 @@ from jaxtyping import Array, Int, Shaped
 
 
 def read_block(
-    tokens: Int[Array, "rows length"], index: Int[Array, " rows"], size: int
-) -> Int[Array, "rows block"]:
+    tokens: Shaped[Array, "rows length"], index: Int[Array, " rows"], size: int
+) -> Shaped[Array, "rows block"]:
   """Reads `tokens[b, index[b] : index[b] + size]` of each row."""
   places = index[:, None] + jnp.arange(size)
   return jnp.take_along_axis(tokens, places, axis=1)

@@ -10,7 +10,7 @@ Axis legend, used in every signature:
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 from jaxtyping import Array, Float, Int, UInt32
@@ -38,6 +38,7 @@ LogitCallback = Callable[
 ]
 
 
+@runtime_checkable
 class Scorer(Protocol):
   """A model as the decoding loop sees it: one operation.
 
@@ -99,6 +100,7 @@ class Proposal(NamedTuple):
   num_drafted: Int[Array, " batch"] | None = None
 
 
+@runtime_checkable
 class Draft(Protocol):
   """A source of proposals.
 
