@@ -15,11 +15,11 @@ _HEADS_AXES = ("batch", "length", "heads", "kv")
 
 
 def write_block(
-    buffer: Float[Array, "batch *buffer"],
-    block: Float[Array, "batch *block"],
+    buffer: Float[Array, "batch ..."],
+    block: Float[Array, "batch ..."],
     index: Int[Array, " batch"],
     axis: int,
-) -> Float[Array, "batch *buffer"]:
+) -> Float[Array, "batch ..."]:
   """Overwrites positions `index[b]` to `index[b] + block` of each row.
 
   The caller keeps `index + block <= length`: XLA would move a block that
