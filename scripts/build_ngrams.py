@@ -18,7 +18,7 @@ from spec_t5x.drafts import NgramTable
 from spec_t5x.drafts.ngram_table import ORDERS
 
 _TASK = flags.DEFINE_enum(
-    "task", None, list(corpora.PREFIXES), "Shipped corpus to train on."
+    "task", None, list(corpora.TASKS), "Shipped corpus to train on."
 )
 _TEXTS = flags.DEFINE_string("texts", None, "File of texts, one a line.")
 _ORDER = flags.DEFINE_enum(

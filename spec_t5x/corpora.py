@@ -1,10 +1,11 @@
 """The corpora shipped with the package, as plain text pairs.
 
 Two tasks, each one compressed file of tab-separated rows (source text, target
-text, id of the document it came from):
+text, id of the document it came from), and one made of their English:
 
-  ende  English to German, from the LibreOffice and GNOME manuals.
-  summ  A software package's description to its one-line synopsis.
+  ende     English to German, from the LibreOffice and GNOME manuals.
+  summ     A software package's description to its one-line synopsis.
+  english  The sources of both, for decoder-only models: no source of its own.
 
 `data/NOTICE.md` gives their origin, licences and row counts. The split is a
 hash of the document's id, so no document is in two splits.
@@ -13,9 +14,18 @@ hash of the document's id, so no document is in two splits.
 import hashlib
 import importlib.resources
 import lzma
+from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["PREFIXES", "SPLITS", "Pair", "load_pairs", "split_of"]
+__all__ = [
+    "ENGLISH",
+    "PREFIXES",
+    "SPLITS",
+    "TASKS",
+    "Pair",
+    "load_pairs",
+    "split_of",
+]
 
 # The words T5 puts before its input to name the task (Raffel et al. 2020,
 # appendix D).
@@ -23,6 +33,8 @@ PREFIXES = {
     "ende": "translate English to German: ",
     "summ": "summarize: ",
 }
+ENGLISH = "english"
+TASKS = (*PREFIXES, ENGLISH)
 SPLITS = ("train", "validation", "test")
 
 _NUM_HASH_BINS = 40
@@ -32,7 +44,7 @@ class Pair(NamedTuple):
   """One example, as text.
 
   Attributes:
-    source: What the model reads, task prefix included.
+    source: What the model reads, task prefix included; empty in "english".
     target: What the model should write.
     origin: Id of the document the pair came from, e.g. `lohelp:<page>`.
   """
@@ -55,24 +67,25 @@ def load_pairs(
   """Reads one split of a shipped corpus, in the file's order.
 
   Args:
-    task: "ende" or "summ".
+    task: "ende", "summ" or "english".
     split: "train", "validation" or "test".
     source_prefix: Keep only pairs whose origin starts so, e.g. "lohelp:".
 
   Returns:
-    The pairs; `source` starts with the task's T5 prefix.
+    The pairs; a `source` that is not empty starts with the task's T5 prefix.
 
   Raises:
     ValueError: Unknown task or split, or no pair has that origin.
   """
-  if task not in PREFIXES:
-    raise ValueError(f"`task` must be one of {tuple(PREFIXES)}. Got {task!r}.")
+  if task not in TASKS:
+    raise ValueError(f"`task` must be one of {TASKS}. Got {task!r}.")
   if split not in SPLITS:
     raise ValueError(f"`split` must be one of {SPLITS}. Got {split!r}.")
   pairs = [
-      Pair(PREFIXES[task] + source, target, origin)
-      for source, target, origin in _read_rows(task)
-      if split_of(origin) == split and origin.startswith(source_prefix or "")
+      pair
+      for pair in _all_pairs(task)
+      if split_of(pair.origin) == split
+      and pair.origin.startswith(source_prefix or "")
   ]
   if not pairs:
     raise ValueError(
@@ -80,6 +93,17 @@ def load_pairs(
         f"Got {source_prefix!r}."
     )
   return pairs
+
+
+def _all_pairs(task: str) -> Iterator[Pair]:
+  """All pairs of a task, in the order of its files."""
+  files = PREFIXES if task == ENGLISH else (task,)
+  for file in files:
+    for source, target, origin in _read_rows(file):
+      if task == ENGLISH:
+        yield Pair("", source, origin)
+      else:
+        yield Pair(PREFIXES[task] + source, target, origin)
 
 
 def _read_rows(task: str) -> list[list[str]]:

@@ -5,11 +5,13 @@ by a call. T5X then finds the tasks by name:
 
   spec_t5x_ende           shipped; English to German
   spec_t5x_summ           shipped; package description to synopsis
+  spec_t5x_english        shipped; English texts, for decoder-only models:
+                          targets and no inputs
   spec_t5x_wmt14_ende     WMT14 English to German (Leviathan et al. 2023, 4.1)
   spec_t5x_cnn_dailymail  news article to highlights (Leviathan et al. 2023)
   spec_t5x_xsum           news article to a sentence (Chen et al. 2023)
-  spec_t5x_lm1b           single sentences (Leviathan et al. 2023, 4.2), for
-                          decoder-only models: targets and no inputs
+  spec_t5x_lm1b           single sentences (Leviathan et al. 2023, 4.2), as
+                          english
 """
 
 import functools
@@ -24,6 +26,11 @@ import tensorflow as tf
 from spec_t5x import corpora, metrics, vocabulary
 
 __all__ = ["register_papers", "register_shipped"]
+
+_SHIPPED_FEATURES = {
+    **dict.fromkeys(corpora.PREFIXES, ("inputs", "targets")),
+    corpora.ENGLISH: ("targets",),
+}
 
 _Metric = Callable[[Sequence[str], Sequence[str]], Mapping[str, float]]
 
@@ -57,11 +64,11 @@ def register_shipped(
               functools.partial(_shipped_dataset, task), splits=corpora.SPLITS
           ),
           preprocessor=None,
-          feature_names=("inputs", "targets"),
+          feature_names=_SHIPPED_FEATURES[task],
           pieces=pieces,
-          metric_fn=metric_fns[task],
+          metric_fn=metric_fns.get(task),
       )
-      for task in corpora.PREFIXES
+      for task in corpora.TASKS
   )
 
 
@@ -209,11 +216,12 @@ def _shipped_dataset(
   pairs = corpora.load_pairs(task, split)
   if shuffle_files:
     random.Random(seed).shuffle(pairs)
+  columns = {
+      "inputs": [pair.source for pair in pairs],
+      "targets": [pair.target for pair in pairs],
+  }
   return tf.data.Dataset.from_tensor_slices(
-      {
-          "inputs": [pair.source for pair in pairs],
-          "targets": [pair.target for pair in pairs],
-      }
+      {name: columns[name] for name in _SHIPPED_FEATURES[task]}
   )
 
 

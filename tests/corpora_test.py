@@ -23,6 +23,9 @@ DATA = importlib.resources.files("spec_t5x") / "data"
         ("summ", "train", None, 33589),
         ("summ", "validation", None, 860),
         ("summ", "test", None, 873),
+        ("english", "train", None, 70869),
+        ("english", "validation", None, 1668),
+        ("english", "test", None, 1698),
     ],
 )
 def test_number_of_pairs_is_that_of_the_notice(
@@ -68,6 +71,26 @@ def test_prefixes_are_those_of_t5():
       "ende": "translate English to German: ",
       "summ": "summarize: ",
   }
+
+
+def test_english_is_the_sources_without_their_prefixes():
+  texts = corpora.load_pairs("english", "test")
+  sources = [
+      (pair.source.removeprefix(prefix), pair.origin)
+      for task, prefix in corpora.PREFIXES.items()
+      for pair in corpora.load_pairs(task, "test")
+  ]
+  assert [(text.target, text.origin) for text in texts] == sources
+  assert not any(text.source for text in texts)
+
+
+def test_no_english_text_is_in_two_splits():
+  splits = [
+      {pair.target for pair in corpora.load_pairs("english", split)}
+      for split in corpora.SPLITS
+  ]
+  for first, second in itertools.combinations(splits, 2):
+    assert not first & second
 
 
 def test_translations_hold_no_package_descriptions():

@@ -86,6 +86,15 @@ def test_shipped_task_has_the_ids_of_our_own_vocabulary(pieces, corpus):
   assert num_reordered <= 2
 
 
+def test_english_has_targets_alone(pieces):
+  tasks.register_shipped()
+  example = first_example("spec_t5x_english", "test")
+  assert "inputs" not in example
+  text = corpora.load_pairs("english", "test")[0].target
+  ids = [*pieces.encode(text)[: LENGTHS["targets"] - 1], pieces.eos_id]
+  assert example["targets"].tolist() == ids
+
+
 def test_shipped_task_is_shuffled_by_its_seed():
   tasks.register_shipped()
   task = seqio.get_mixture_or_task("spec_t5x_ende")
@@ -160,7 +169,7 @@ def test_another_vocabulary_needs_another_name(tmp_path):
   with pytest.raises(ValueError, match="Choose another `name_prefix`"):
     tasks.register_shipped(copy)
   names = tasks.register_shipped(copy, name_prefix="copy_")
-  assert names == ("copy_ende", "copy_summ")
+  assert names == ("copy_ende", "copy_summ", "copy_english")
 
 
 @pytest.mark.parametrize(
