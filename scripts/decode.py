@@ -9,8 +9,6 @@ that was stopped is resumed by the same command. To see how a text is decoded,
 here that of line 3: `--gin.TRACE=3`.
 """
 
-import sys
-
 import gin
 
 from spec_t5x import gin_flags
@@ -20,10 +18,7 @@ from spec_t5x.decode_job import DecodeJob
 def main(_: list[str]) -> None:
   """Runs the job that gin describes."""
   job = gin.get_configurable(DecodeJob)()
-  try:
-    job.run()
-  except KeyboardInterrupt:
-    sys.exit("Stopped. The same command resumes.")
+  job.run()
 
 
 if __name__ == "__main__":

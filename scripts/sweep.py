@@ -5,8 +5,6 @@ r"""Measures alpha, c, v(gamma) and walltime, and writes the tables.
 A sweep that was stopped is resumed by the same command.
 """
 
-import sys
-
 import gin
 
 from spec_t5x import gin_flags
@@ -16,10 +14,7 @@ from spec_t5x.experiments.sweep_job import SweepJob
 def main(_: list[str]) -> None:
   """Runs the job that gin describes."""
   job = gin.get_configurable(SweepJob)()
-  try:
-    job.execute()
-  except KeyboardInterrupt:
-    sys.exit("Stopped. The same command resumes.")
+  job.execute()
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ The gin file describes all settings. A run that was stopped is resumed by the
 same command. `DIRECTORY/model` has the weights when it ends.
 """
 
-import sys
-
 import gin
 from absl import logging
 
@@ -21,10 +19,7 @@ def main(_: list[str]) -> None:
   # JAX tells about its cache; the progress bar is enough.
   logging.set_verbosity(logging.WARNING)
   job = gin.get_configurable(TrainJob)()
-  try:
-    print(job.run())
-  except KeyboardInterrupt:
-    sys.exit("Stopped. The same command resumes.")
+  print(job.run())
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""The test of one position: acceptance, overlap and residual of two laws.
+"""The test of drafted tokens: acceptance, overlap and residual of two laws.
 
-Leviathan et al. 2023, sections 2.3 and 3.1, and A.5. In the bodies p is the
-target's law, q the draft's, l the lenience.
+Leviathan et al. 2023, sections 2.3 and 3.1, and A.5; of whole blocks, Sun et
+al. 2024. In the bodies p is the target's law, q the draft's, l the lenience.
 """
 
+from jax import lax
 from jax import numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int
 
@@ -67,6 +68,25 @@ def residual_probs(
   return jnp.where(mass > 0, clipped_ratio(excess, mass), target_probs)
 
 
+def survival_probs(
+    target_at: Float32[Array, " gamma"], draft_at: Float32[Array, " gamma"]
+) -> Float32[Array, " gamma_plus_1"]:
+  """Returns s_0 = 1, s_i = min(1, s_{i-1} p(x_i) / q(x_i)) (Sun et al. 2024).
+
+  Args:
+    target_at: p(x_i) of the drafted tokens.
+    draft_at: q(x_i) of the same.
+  """
+
+  def extend(survival, token):
+    p, q = token
+    survival = clipped_ratio(survival * p, q)
+    return survival, survival
+
+  start = jnp.ones((), jnp.float32)
+  return jnp.append(start, lax.scan(extend, start, (target_at, draft_at))[1])
+
+
 def clipped_ratio(
     a: Float32[Array, "..."], b: Float32[Array, "..."], empty: float = 0.0
 ) -> Float32[Array, "..."]:
@@ -80,3 +100,11 @@ def at_tokens(
 ) -> Float32[Array, " gamma"]:
   """Picks one entry of each row."""
   return jnp.take_along_axis(rows, tokens[:, None], axis=-1)[:, 0]
+
+
+def check_lenience(lenience: float) -> None:
+  """Raises ValueError unless a lenience is in (0, 1]."""
+  if not 0 < lenience <= 1:
+    raise ValueError(
+        f"`lenience` must be in (0, 1], 1 = exact. Got {lenience}."
+    )

@@ -16,17 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-__all__ = [
-    "BUCKETS",
-    "EOS_ID",
-    "PAD_ID",
-    "BatchPlan",
-    "bucket_batches",
-    "stream_batches",
-]
+from spec_t5x.types import EOS_ID, PAD_ID
 
-PAD_ID = 0
-EOS_ID = 1
+__all__ = ["BUCKETS", "BatchPlan", "bucket_batches", "stream_batches"]
 
 # (source length, target length), both with EOS: the twelve shapes that leave
 # least padding (a fifth) on the shipped corpora. Translations are about as
@@ -95,7 +87,9 @@ class BatchPlan:
       ValueError: There are no examples, or a bucket is empty or larger than
         `tokens_per_batch`.
     """
-    _check(examples, tokens_per_batch, buckets)
+    if not examples:
+      raise ValueError("`examples` must not be empty.")
+    _check_buckets(tokens_per_batch, buckets)
     buckets = tuple(sorted(buckets, key=sum))
     members = [[] for _ in buckets]
     num_dropped = num_truncated = num_tokens = 0
@@ -251,16 +245,6 @@ def stream_batches(
       yield collate(number)
       waiting[number] = []
   yield from (collate(number) for number, rest in enumerate(waiting) if rest)
-
-
-def _check(
-    examples: Sequence[Example],
-    tokens_per_batch: int,
-    buckets: Sequence[tuple[int, int]],
-) -> None:
-  if not examples:
-    raise ValueError("`examples` must not be empty.")
-  _check_buckets(tokens_per_batch, buckets)
 
 
 def _check_buckets(

@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
+from spec_t5x import inputs
 from spec_t5x.decode_result import DecodeResult
 from spec_t5x.decoder import Decoder
 from spec_t5x.statistics import DecodeStatistics
 from spec_t5x.types import PAD_ID
-
-# `Decoder` pads its inputs to a multiple of this.
-_WIDTH_MULTIPLE = 16
 
 
 class Batch(NamedTuple):
@@ -45,8 +43,7 @@ def padded_width(length: int) -> int:
   128, 192, 256... Any input is padded by less than 16 tokens or half of it.
   """
   octave = 1 << max(0, length - 1).bit_length()
-  step = max(_WIDTH_MULTIPLE, octave // 4)
-  return max(_WIDTH_MULTIPLE, -(-length // step) * step)
+  return inputs.padded_length(length, max(inputs.INPUT_MULTIPLE, octave // 4))
 
 
 def make_batches(ids: Sequence[Sequence[int]], batch_size: int) -> list[Batch]:

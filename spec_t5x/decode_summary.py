@@ -20,6 +20,8 @@ class Summary:
   Attributes:
     outputs: the file written.
     num_inputs: its lines.
+    block_verification: whether blocks were verified as a whole; accepted /
+      tested does not estimate alpha then, the mean overlap does.
     statistics: counts, pooled over all decodes.
     seconds: decoding all batches, compilation included.
     warm_seconds: decoding all but the first batch of each shape in a process.
@@ -28,18 +30,25 @@ class Summary:
 
   outputs: str
   num_inputs: int
+  block_verification: bool
   statistics: DecodeStatistics
   seconds: float
   warm_seconds: float
   warm_emitted: int
 
   @classmethod
-  def pool(cls, outputs: str, batches: Sequence[BatchResult]) -> "Summary":
+  def pool(
+      cls,
+      outputs: str,
+      block_verification: bool,
+      batches: Sequence[BatchResult],
+  ) -> "Summary":
     """Adds up batches."""
     warm = [batch for batch in batches if not batch.is_first]
     return cls(
         outputs=outputs,
         num_inputs=sum(len(batch.records) for batch in batches),
+        block_verification=block_verification,
         statistics=DecodeStatistics.pool(batch.statistics for batch in batches),
         seconds=sum(batch.seconds for batch in batches),
         warm_seconds=sum(batch.seconds for batch in warm),
@@ -52,6 +61,13 @@ class Summary:
     own = fields["fields"]
     statistics = DecodeStatistics.from_row(**own["statistics"])
     return cls(**{**own, "statistics": statistics})
+
+  @property
+  def alpha(self) -> float:
+    """Acceptance rate; NaN if no drafted token was tested."""
+    if self.block_verification:
+      return self.statistics.alpha_exact
+    return self.statistics.alpha_hat
 
   @property
   def tokens_per_second(self) -> float | None:
@@ -67,10 +83,9 @@ class Summary:
 
   def to_dict(self) -> dict[str, Any]:
     """Returns the fields for `from_dict`, and what follows from them."""
-    alpha = self.statistics.alpha_hat if self.statistics.tested else None
     return {
         "fields": dataclasses.asdict(self),
-        "alpha": alpha,
+        "alpha": self.alpha if self.statistics.tested else None,
         "block_efficiency": self.statistics.block_efficiency,
         "tokens_per_second": self.tokens_per_second,
     }
@@ -80,22 +95,17 @@ class Summary:
     statistics = self.statistics
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold")
-    table.add_column()
+    # A long path is broken rather than cut, to be copied whole.
+    table.add_column(overflow="fold")
     # As `Text`, since a path may look like markup.
-    table.add_row(
-        "outputs", Text(f"{self.outputs} ({self.num_inputs:,} lines)")
-    )
+    table.add_row("outputs", Text(self.outputs))
+    table.add_row("lines", f"{self.num_inputs:,}")
     table.add_row(
         "tokens",
         f"{statistics.emitted:,} in {statistics.iterations:,} iterations",
     )
     if statistics.tested:
-      low, high = statistics.alpha_interval()
-      table.add_row(
-          "alpha",
-          f"{statistics.alpha_hat:.3f} (95 % interval {low:.3f} to {high:.3f};"
-          f" {statistics.accepted:,} of {statistics.tested:,} tested tokens)",
-      )
+      table.add_row("alpha", f"{self.alpha:.3f} ({self._about_alpha()})")
     table.add_row(
         "block efficiency",
         f"{statistics.block_efficiency:.2f} tokens per target call"
@@ -103,6 +113,16 @@ class Summary:
     )
     table.add_row("speed", self._speed())
     return table
+
+  def _about_alpha(self) -> str:
+    statistics = self.statistics
+    if self.block_verification:
+      return f"mean overlap of the laws at {statistics.tested:,} tokens"
+    low, high = statistics.alpha_interval()
+    return (
+        f"95 % interval {low:.3f} to {high:.3f};"
+        f" {statistics.accepted:,} of {statistics.tested:,} tested tokens"
+    )
 
   def _speed(self) -> str:
     everything = (

@@ -27,15 +27,14 @@ from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 from spec_t5x import texts, verification
 from spec_t5x.decoding_types import (
     Contexts,
-    Counts,
     Decoded,
     Models,
     Rows,
     Settings,
     Weights,
 )
-from spec_t5x.law import Law
-from spec_t5x.loop_state import State, emit
+from spec_t5x.law import Law, has_law
+from spec_t5x.loop_state import State, emit, no_counts
 from spec_t5x.types import PAD_ID, Proposal
 
 
@@ -188,14 +187,7 @@ def prefill(
       finite=jnp.ones(batch, bool),
       target_cache=target_cache,
       draft_cache=draft_cache,
-      counts=Counts(
-          accept_counts=jnp.zeros((batch, gamma + 1), "int32"),
-          tested=jnp.zeros((batch, gamma), "int32"),
-          accepted=jnp.zeros((batch, gamma), "int32"),
-          overlap=jnp.zeros((batch, gamma)),
-          iterations=jnp.zeros(batch, "int32"),
-          emitted=jnp.zeros(batch, "int32"),
-      ),
+      counts=no_counts(batch, gamma),
       iteration=jnp.zeros((), "int32"),
   )
 
@@ -279,11 +271,9 @@ def _verify(settings, law: Law, logits, proposal, words: _Words, room):
 
 
 def _finite(logits, proposal: Proposal) -> Bool[Array, " rows"]:
-  """Whether every position has a law: NaN and +inf spoil one, -inf bans."""
-  finite = jnp.isfinite(logits.max(axis=-1)).all(axis=1)
-  if proposal.probs is not None:
-    finite &= jnp.isfinite(proposal.probs).all(axis=(1, 2))
-  return finite
+  """Whether every position has a law, the draft's and the target's."""
+  finite = has_law(logits).all(axis=1)
+  return finite if proposal.finite is None else finite & proposal.finite
 
 
 def _result(settings, state: State) -> Decoded:

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Int, Key
 
+from spec_t5x import acceptance
 from spec_t5x.decoding_types import Counts
 from spec_t5x.draft import AnyDraft
 from spec_t5x.drafts import NgramTable, PromptLookup
@@ -38,8 +39,7 @@ def check_settings(
       raise ValueError(
           f"`{name}` must be an integer, at least {least}. Got {value!r}."
       )
-  if not 0 < lenience <= 1:
-    raise ValueError(f"`lenience` must be in (0, 1]. Got {lenience}.")
+  acceptance.check_lenience(lenience)
   if lenience < 1 and block_verification:
     raise ValueError(
         "`lenience` must be 1 if `block_verification` is on: it is defined for"
@@ -83,12 +83,23 @@ def _draft_size(target: Model, draft: AnyDraft | None) -> int:
         "`draft` must be a Model, an NgramTable, a PromptLookup or None."
         f" Got {type(draft).__name__}."
     )
-  if abs(draft_size - size) > MAX_PADDING:
-    raise ValueError(
-        f"`draft` must have the target's vocabulary, {size} ids give or take"
-        f" {MAX_PADDING} of padding. Got {draft_size}."
-    )
+  check_vocab_size("draft", draft_size, size)
   return draft_size
+
+
+def check_vocab_size(name: str, size: int, target_size: int) -> None:
+  """Raises ValueError unless a draft may have the target's vocabulary.
+
+  Args:
+    name: of the argument, for errors.
+    size: number of the draft's ids.
+    target_size: number of the target's.
+  """
+  if abs(size - target_size) > MAX_PADDING:
+    raise ValueError(
+        f"`{name}` must have the target's vocabulary, {target_size} ids give or"
+        f" take {MAX_PADDING} of padding. Got {size}."
+    )
 
 
 def _check_model_pair(target: Model, draft: Model) -> None:

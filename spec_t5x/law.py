@@ -5,7 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 from flax import struct
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from spec_t5x import standardize
 from spec_t5x.types import LogitCallback
@@ -108,6 +108,13 @@ class Law:
       return jnp.argmax(logits, axis=-1), None
     probs = self.probs(logits[:, None])[:, 0]
     return standardize.sample(probs, bits), probs
+
+
+def has_law(
+    logits: Float[Array, "*rows vocab"],
+) -> Bool[Array, "*rows"]:
+  """Whether logits tell a law: NaN and +inf spoil it, -inf bans an id."""
+  return jnp.isfinite(logits.max(axis=-1))
 
 
 def log_prob(

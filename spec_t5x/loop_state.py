@@ -27,6 +27,18 @@ class State(NamedTuple):
   iteration: Int[Array, ""]
 
 
+def no_counts(rows: int, gamma: int) -> Counts:
+  """Returns the counts before the first iteration."""
+  return Counts(
+      accept_counts=jnp.zeros((rows, gamma + 1), "int32"),
+      tested=jnp.zeros((rows, gamma), "int32"),
+      accepted=jnp.zeros((rows, gamma), "int32"),
+      overlap=jnp.zeros((rows, gamma)),
+      iterations=jnp.zeros(rows, "int32"),
+      emitted=jnp.zeros(rows, "int32"),
+  )
+
+
 def emit(
     settings: Settings,
     state: State,
@@ -75,7 +87,10 @@ def _token_log_probs(settings, block, logits, probs):
   if not settings.rescale_log_probs:
     return log_prob(logits, block)
   if probs is None:
-    return jnp.zeros(block.shape)
+    # One-hot laws; only lenience lets another token than the argmax through.
+    if settings.lenience == 1:
+      return jnp.zeros(block.shape)
+    return jnp.where(block == jnp.argmax(logits, axis=-1), 0.0, -jnp.inf)
   chosen = jnp.take_along_axis(probs, block[..., None], axis=-1)[..., 0]
   return jnp.log(chosen)
 

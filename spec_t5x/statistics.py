@@ -134,7 +134,11 @@ class DecodeStatistics:
 
   @property
   def alpha_hat(self) -> float:
-    """Acceptance rate accepted / tested, in [0, 1]; NaN if none was tested."""
+    """Acceptance rate accepted / tested, in [0, 1]; NaN if none was tested.
+
+    An estimate of alpha for token verification only: block verification tests
+    differently, and `alpha_exact` is the estimate there.
+    """
     return _divide(self.accepted, self.tested)
 
   @property

@@ -83,16 +83,7 @@ def check_pair(target: T5Config, draft: T5Config) -> None:
         f" {draft.num_encoder_layers} and {target.num_encoder_layers} encoder"
         " layers."
     )
-  check_vocab_size(target, draft.vocab_size, "draft_module")
-
-
-def check_vocab_size(target: T5Config, size: int, name: str) -> None:
-  """Raises ValueError unless a draft has the target's vocabulary."""
-  if abs(target.vocab_size - size) > inputs.MAX_PADDING:
-    raise ValueError(
-        f"`{name}` must have the vocabulary of `module`, {target.vocab_size}"
-        f" ids give or take {inputs.MAX_PADDING} of padding. Got {size}."
-    )
+  inputs.check_vocab_size("draft_module", draft.vocab_size, target.vocab_size)
 
 
 class Samples(NamedTuple):
@@ -165,7 +156,7 @@ def sample(
   decoded = decoding.decode(
       Models(target, draft), settings, weights, encoder_tokens, rows
   )
-  return _samples(decoded, batch, num_decodes)
+  return _samples(decoded, batch, num_decodes, options.block_verification)
 
 
 def _per_input(name: str, value: Any, batch: int) -> Array:
@@ -208,13 +199,17 @@ def _row_keys(rng: PRNGKey | None, rows: int):
   return jax.vmap(fold)(jnp.arange(rows))
 
 
-def _samples(decoded: Decoded, batch: int, num_decodes: int) -> Samples:
+def _samples(
+    decoded: Decoded, batch: int, num_decodes: int, block_verification: bool
+) -> Samples:
   """Groups rows by input and sorts them by score."""
   group = lambda x: x.reshape(batch, num_decodes, *x.shape[1:])
   scores = group(decoded.token_log_probs.sum(axis=1))
   order = jnp.argsort(scores, axis=1)
   sort = jax.vmap(lambda x, order: x[order])
-  aux = jax.tree.map(lambda x: sort(group(x), order), _aux(decoded))
+  aux = jax.tree.map(
+      lambda x: sort(group(x), order), _aux(decoded, block_verification)
+  )
   return Samples(
       tokens=sort(group(decoded.tokens), order),
       scores=sort(scores, order),
@@ -222,13 +217,15 @@ def _samples(decoded: Decoded, batch: int, num_decodes: int) -> Samples:
   )
 
 
-def _aux(decoded: Decoded) -> dict[str, Array]:
+def _aux(decoded: Decoded, block_verification: bool) -> dict[str, Array]:
   """Statistics of each row; counts, to be pooled, and two ratios of them."""
   counts = decoded.counts
   tested, accepted = counts.tested.sum(axis=1), counts.accepted.sum(axis=1)
+  # See `DecodeStatistics.alpha_hat`.
+  estimates = counts.overlap.sum(axis=1) if block_verification else accepted
   return {
       # NaN if no drafted token was tested.
-      "alpha": accepted / tested,
+      "alpha": estimates / tested,
       "block_efficiency": counts.emitted / counts.iterations,
       "iterations": counts.iterations,
       "emitted": counts.emitted,

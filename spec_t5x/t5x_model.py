@@ -13,7 +13,7 @@ import jax
 from flax import linen as nn
 from flax.core import freeze, unfreeze
 
-from spec_t5x import placement, t5x_decoding
+from spec_t5x import inputs, placement, t5x_decoding
 from spec_t5x.decoding_types import Weights
 from spec_t5x.draft import load_draft
 from spec_t5x.drafts import ModelDraft, NgramTable, PromptLookup
@@ -141,7 +141,7 @@ class Speculative:
       self._config = t5x_decoding.model_config(self.module, "module")
       if isinstance(self._draft, NgramTable):
         size = self._draft.vocab_size
-        t5x_decoding.check_vocab_size(self._config, size, "draft")
+        inputs.check_vocab_size("draft", size, self._config.vocab_size)
     if draft_module is not None:
       self._draft_config = t5x_decoding.model_config(
           draft_module, "draft_module"

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spec_t5x.acceptance import check_lenience
+
 Floats = np.ndarray | np.floating
 
 
@@ -156,10 +158,7 @@ def acceptance_rate(
   Raises:
     ValueError: if an argument is out of range.
   """
-  if not 0 < lenience <= 1:
-    raise ValueError(
-        f"`lenience` must be in (0, 1], 1 = exact. Got {lenience}."
-    )
+  check_lenience(lenience)
   p = _checked("target_probs", target_probs, 0, 1)
   q = _checked("draft_probs", draft_probs, 0, 1)
   return np.minimum(p / lenience, q).sum(axis=-1)

@@ -16,6 +16,7 @@ from jaxtyping import Int
 
 from spec_t5x import batching, corpora
 from spec_t5x.batching import BUCKETS, Example
+from spec_t5x.types import EOS_ID
 from spec_t5x.vocabulary import SHIPPED_PATH, Vocabulary
 
 Batch = dict[str, Int[np.ndarray, "batch length"]]
@@ -204,4 +205,4 @@ class SeqioExamples:
 
 def _without_eos(ids: Sequence[int]) -> list[int]:
   ids = list(map(int, ids))
-  return ids[:-1] if ids[-1:] == [batching.EOS_ID] else ids
+  return ids[:-1] if ids[-1:] == [EOS_ID] else ids

@@ -1,6 +1,5 @@
 """All that a resumed run needs, apart from the data, and its file."""
 
-import os
 import pathlib
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, Int
 
+from spec_t5x import atomic
 from spec_t5x.types import Params
 
 
@@ -60,12 +60,8 @@ class StateStore:
       )
       self._manager.wait_until_finished()
       return
-    temporary = self._file.with_suffix(".tmp")
-    with temporary.open("wb") as file:
-      file.write(flax.serialization.to_bytes(jax.device_get(state)))
-      file.flush()
-      os.fsync(file.fileno())
-    temporary.replace(self._file)
+    content = flax.serialization.to_bytes(jax.device_get(state))
+    atomic.write(self._file, [content])
 
   def restore(self, like: TrainState) -> TrainState | None:
     """Reads the state.

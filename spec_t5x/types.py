@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 Params = Any
 Context = Any
@@ -93,11 +93,14 @@ class Proposal(NamedTuple):
     num_drafted: how many of the tokens count, per row; None for all. It may
       depend on anything the draft knows, the last counted token included,
       but that token must be counted.
+    finite: whether the logits behind each row were finite; None for a draft
+      without any.
   """
 
   tokens: Int[Array, "batch gamma"]
   probs: Float[Array, "batch gamma vocab"] | None
   num_drafted: Int[Array, " batch"] | None = None
+  finite: Bool[Array, " batch"] | None = None
 
 
 @runtime_checkable

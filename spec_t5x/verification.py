@@ -12,17 +12,19 @@ anywhere.
 
 from typing import NamedTuple
 
-from jax import lax, nn
+from jax import nn
 from jax import numpy as jnp
 from jaxtyping import Array, Float, Float32, Int, UInt32
 
 from spec_t5x.acceptance import (
     accept_probs,
     at_tokens,
+    check_lenience,
     clipped_ratio,
     first_rejection,
     overlaps,
     residual_probs,
+    survival_probs,
 )
 from spec_t5x.standardize import sample
 
@@ -97,7 +99,7 @@ def verify_tokens(
   Raises:
     ValueError: if shapes do not fit, or `lenience` is out of range.
   """
-  _check_lenience(lenience)
+  check_lenience(lenience)
   block = _block(target_probs, draft_probs, draft_tokens, num_drafted)
   _check_uniforms(accept_uniforms, draft_tokens.size)
   accept_prob = accept_probs(block.p[:-1], block.q, draft_tokens, lenience)
@@ -157,7 +159,9 @@ def verify_block(
     )
   block = _block(target_probs, draft_probs, draft_tokens, num_drafted)
   _check_uniforms(accept_uniforms, draft_tokens.size)
-  survival = _survival(block)
+  survival = survival_probs(
+      at_tokens(block.p[:-1], block.tokens), at_tokens(block.q, block.tokens)
+  )
   scaled = survival[:, None] * block.p
   excess = jnp.maximum(0.0, scaled[1:-1] - block.q[1:]).sum(axis=-1)
   inner = clipped_ratio(excess, excess + 1.0 - survival[1:-1], empty=1.0)
@@ -197,7 +201,7 @@ def verify_greedy(
   Raises:
     ValueError: if shapes do not fit, or `lenience` is out of range.
   """
-  _check_lenience(lenience)
+  check_lenience(lenience)
   block = _block(target_logits, None, draft_tokens, num_drafted)
   best = jnp.argmax(block.p, axis=-1)
   stands = draft_tokens == best[:-1]
@@ -256,20 +260,6 @@ def _draft_law(
   return block.q.at[place].get(mode="fill", fill_value=0.0)
 
 
-def _survival(block: _Block) -> Float32[Array, " gamma_plus_1"]:
-  """Returns s_0 .. s_gamma of block verification."""
-
-  def extend(survival, token):
-    p, q = token
-    survival = clipped_ratio(survival * p, q)
-    return survival, survival
-
-  p = at_tokens(block.p[:-1], block.tokens)
-  q = at_tokens(block.q, block.tokens)
-  start = jnp.ones((), jnp.float32)
-  return jnp.append(start, lax.scan(extend, start, (p, q))[1])
-
-
 def _block(
     p: Float[Array, "gamma_plus_1 vocab"],
     q: Float[Array, "gamma vocab"] | None,
@@ -303,11 +293,4 @@ def _check_uniforms(uniforms: Float[Array, " gamma"], gamma: int) -> None:
     raise ValueError(
         f"`accept_uniforms` must have shape (gamma,) = ({gamma},)."
         f" Got {uniforms.shape}."
-    )
-
-
-def _check_lenience(lenience: float) -> None:
-  if not 0 < lenience <= 1:
-    raise ValueError(
-        f"`lenience` must be in (0, 1], 1 = exact. Got {lenience}."
     )

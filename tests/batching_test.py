@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spec_t5x import batching, corpora, vocabulary
+from spec_t5x.types import EOS_ID, PAD_ID
 
 BUCKETS = ((4, 4), (8, 4), (8, 8))
 TOKENS = 50
@@ -32,7 +33,7 @@ def batches_of(examples, **kwargs):
 
 def strip(row):
   """Ids of a row up to EOS, which must be there with only PAD behind it."""
-  end = row.tolist().index(batching.EOS_ID)
+  end = row.tolist().index(EOS_ID)
   assert not row[end + 1 :].any()
   return row[:end].tolist()
 
@@ -155,7 +156,7 @@ def test_padding_fraction_is_that_of_the_batches():
   for batch in batches_of(examples):
     for name in ("encoder_input_tokens", "decoder_target_tokens"):
       count["all"] += batch[name].size
-      count["padding"] += (batch[name] == batching.PAD_ID).sum()
+      count["padding"] += (batch[name] == PAD_ID).sum()
   assert plan.num_dropped
   assert plan.padding_fraction == pytest.approx(count["padding"] / count["all"])
 

@@ -160,18 +160,3 @@ def test_file_in_use(partial_path):
     decode_files.PartialFile(partial_path, SETTINGS)
   file.close()
   assert finished(partial_path) == []
-
-
-def test_write_whole_replaces_at_once(tmp_path):
-  path = tmp_path / "out.jsonl"
-  path.write_text("old")
-
-  def chunks():
-    yield decode_files.json_line({"text": "ä\u2028"})
-    assert path.read_text() == "old"
-    yield decode_files.json_line([1])
-
-  decode_files.write_whole(path, chunks())
-  lines = path.read_bytes().split(b"\n")
-  assert [json.loads(line) for line in lines[:-1]] == [{"text": "ä\u2028"}, [1]]
-  assert os.listdir(tmp_path) == ["out.jsonl"]

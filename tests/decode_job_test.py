@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -80,7 +81,7 @@ def test_outputs_are_in_the_order_of_the_inputs(job):
     assert record["log_prob"] == pytest.approx(line / 3, rel=1e-6)
   assert summary.num_inputs == 11
   assert summary.statistics.emitted == sum(map(len, texts)) + 2 * 11
-  assert "11 lines" in shown
+  assert re.search(r"^lines +11 *$", shown, re.MULTILINE)
   assert not pathlib.Path(f"{job.outputs}.partial").exists()
 
 
@@ -179,6 +180,10 @@ def test_foreign_outputs_are_refused(job):
         ({"trace": (3, 0)}, "`trace` must name lines .* Got 0"),
         ({"trace_file": "a.png"}, "must end in .svg or .html. Got a.png"),
         ({"outputs": "missing/out"}, "in a directory that exists"),
+        (
+            {"rescale_log_probs": True, "lenience": 0.5, "temperature": 0.0},
+            "`rescale_log_probs` must be False if `lenience` is below 1",
+        ),
     ],
 )
 def test_bad_arguments(job, changes, message):

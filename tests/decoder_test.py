@@ -192,8 +192,14 @@ def test_logits_that_are_not_finite_name_the_input(target, draft):
         (dict(gamma=2.0), "`gamma` must be an integer, at least 0. Got 2.0."),
         (dict(num_decodes=0), "`num_decodes` must be an integer, at least 1"),
         (dict(max_decode_steps=0), "`max_decode_steps` must be an integer, at"),
-        (dict(lenience=0), r"`lenience` must be in \(0, 1\]. Got 0."),
-        (dict(lenience=1.5), r"`lenience` must be in \(0, 1\]. Got 1.5."),
+        (
+            dict(lenience=0),
+            r"`lenience` must be in \(0, 1\], 1 = exact. Got 0.",
+        ),
+        (
+            dict(lenience=1.5),
+            r"`lenience` must be in \(0, 1\], 1 = exact. Got 1.5.",
+        ),
         (
             dict(lenience=0.5, block_verification=True),
             "`lenience` must be 1 if `block_verification` is on",

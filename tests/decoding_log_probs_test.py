@@ -113,9 +113,23 @@ def test_of_a_t5_equal_its_full_forward_pass():
   assert 0 < decoded.counts.accepted.sum() < decoded.counts.tested.sum()
 
 
+def test_rescaled_ones_of_a_lenient_greedy_text_are_of_its_argmax():
+  """A one-hot law has no probability for what lenience lets through."""
+  tables = random_tables()
+  decoded = decode(tables, greedy=True, temperature=0.0, lenience=0.1)
+  best = table_logits(tables[0], decoded.tokens).argmax(axis=-1)
+  expected = chosen(
+      np.where(best[..., None] == np.arange(VOCAB), 0.0, -np.inf),
+      decoded.tokens,
+  )
+  np.testing.assert_array_equal(decoded.token_log_probs, expected)
+  assert np.isneginf(expected).any()
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("model", [0, 1])
-def test_bad_logits_are_reported_for_their_row_only(model, value):
+@pytest.mark.parametrize("greedy", [False, True])
+def test_bad_logits_are_reported_for_their_row_only(model, value, greedy):
   """Row r starts with token r % 4 + 2; only the logits behind 3 are bad."""
   tables = random_tables()
   code = 3 + 1  # of the prefix (3,)
@@ -124,10 +138,10 @@ def test_bad_logits_are_reported_for_their_row_only(model, value):
   first = np.arange(ROWS) % 4 + 2
   decoded = toy_models.run(
       Models(scorer, ModelDraft(scorer, 2)),
-      toy_models.settings(LENGTH, VOCAB),
+      toy_models.settings(LENGTH, VOCAB, greedy=greedy),
       Weights(*tables),
       np.zeros((ROWS, 1)),
-      toy_models.rows(ROWS, LENGTH, 1.0, first[:, None]),
+      toy_models.rows(ROWS, LENGTH, 0.0 if greedy else 1.0, first[:, None]),
   )
   np.testing.assert_array_equal(decoded.finite, first != 3)
 

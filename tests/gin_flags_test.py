@@ -1,5 +1,9 @@
 """Tests of the scripts' command lines."""
 
+import pathlib
+import subprocess
+import sys
+
 import gin
 import pytest
 
@@ -75,3 +79,20 @@ def test_bad_files(config, tmp_path):
   (tmp_path / "bad.gin").write_text("A = ")
   with pytest.raises(ValueError, match=r"bad\.gin` cannot be used"):
     gin_flags.parse([str(tmp_path / "bad.gin")], [])
+
+
+def test_interrupted_program_says_how_to_go_on(config):
+  script = (
+      "from spec_t5x import gin_flags\n"
+      "def main(argv): print('begun'); raise KeyboardInterrupt\n"
+      "gin_flags.run(main)"
+  )
+  done = subprocess.run(
+      [sys.executable, "-c", script, f"--gin_file={config}", "--gin.GIVEN=7"],
+      capture_output=True,
+      text=True,
+      cwd=pathlib.Path(__file__).parents[1],
+  )
+  assert done.returncode == 130
+  assert done.stdout == "begun\n"
+  assert done.stderr == "Stopped. The same command resumes.\n"

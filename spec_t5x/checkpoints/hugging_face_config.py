@@ -1,5 +1,6 @@
 """`config.json` of a Hugging Face T5, both ways."""
 
+import functools
 import json
 import pathlib
 from collections.abc import Mapping
@@ -72,18 +73,7 @@ def parse(fields: Mapping[str, Any], where: str) -> T5Config:
       raise ValueError(
           f"`{name}` in {where} must be {value}. Got {fields[name]!r}."
       )
-
-  def size(name: str, default: int | None = None) -> int:
-    value = fields.get(name)
-    value = default if value is None else value
-    if value is None:
-      raise ValueError(f"`{name}` is missing in {where}.")
-    if type(value) is not int or value < 1:
-      raise ValueError(
-          f"`{name}` in {where} must be a positive integer. Got {value!r}."
-      )
-    return value
-
+  size = functools.partial(_size, fields, where)
   decoder_only = bool(fields.get("is_decoder_only", False))
   num_encoder_layers = 0 if decoder_only else size("num_layers")
   tied = fields.get("tie_word_embeddings") is not False
@@ -103,6 +93,20 @@ def parse(fields: Mapping[str, Any], where: str) -> T5Config:
       relpos_num_buckets=size("relative_attention_num_buckets", 32),
       relpos_max_distance=size("relative_attention_max_distance", 128),
   )
+
+
+def _size(
+    fields: Mapping[str, Any], where: str, name: str, default: int | None = None
+) -> int:
+  value = fields.get(name)
+  value = default if value is None else value
+  if value is None:
+    raise ValueError(f"`{name}` is missing in {where}.")
+  if type(value) is not int or value < 1:
+    raise ValueError(
+        f"`{name}` in {where} must be a positive integer. Got {value!r}."
+    )
+  return value
 
 
 def _rate(

@@ -1,10 +1,13 @@
 """Measured cells on disk: whole or absent, never half written."""
 
+import functools
 import json
 import os
 import pathlib
 from collections.abc import Iterable
 from typing import Any
+
+from spec_t5x import atomic
 
 
 class CellStore:
@@ -37,9 +40,14 @@ class CellStore:
       about: dict[str, Any],
       rows: Iterable[dict[str, Any]] = (),
   ) -> None:
-    """Writes a finished cell, atomically."""
-    lines = [json.dumps(record, sort_keys=True) for record in (about, *rows)]
-    write_text(self._path(name), "\n".join(lines) + "\n")
+    """Writes a finished cell, atomically.
+
+    Raises:
+      ValueError: a number is not finite.
+    """
+    dump = functools.partial(json.dumps, sort_keys=True, allow_nan=False)
+    lines = [dump(record) + "\n" for record in (about, *rows)]
+    atomic.write_text(self._path(name), "".join(lines))
 
   def read(self, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Reads a cell: what it is about, and its rows.
@@ -52,10 +60,3 @@ class CellStore:
       raise FileNotFoundError(f"The cell {path} is not finished.")
     about, *rows = map(json.loads, path.read_text("utf-8").splitlines())
     return about, rows
-
-
-def write_text(path: pathlib.Path, text: str) -> None:
-  """Replaces a file's content, atomically."""
-  temporary = path.with_name(f".{path.name}.tmp")
-  temporary.write_text(text, "utf-8")
-  os.replace(temporary, path)

@@ -3,6 +3,7 @@
 import datetime
 import hashlib
 import importlib.metadata
+import json
 import os
 import pathlib
 import platform
@@ -11,6 +12,8 @@ import sys
 from typing import Any
 
 import jax
+
+from spec_t5x import atomic
 
 _PACKAGES = ("jax", "jaxlib", "flax", "numpy", "sentencepiece", "sacrebleu")
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -63,7 +66,8 @@ def weights_hash(path: str | os.PathLike[str]) -> str:
   tree = [root] if root.is_file() else root.rglob("*")
   for path in sorted(p for p in tree if p.is_file()):
     digest.update(path.relative_to(root).as_posix().encode())
-    digest.update(hashlib.sha256(path.read_bytes()).digest())
+    with path.open("rb") as file:
+      digest.update(hashlib.file_digest(file, "sha256").digest())
   return digest.hexdigest()
 
 
@@ -78,7 +82,8 @@ def collect(
     seed: of all random numbers.
     dtype: of parameters and activations.
   """
-  status = _git("status", "--porcelain", "--untracked-files=no")
+  # Files that are not tracked are code that no commit has, results apart.
+  status = _git("status", "--porcelain", "--", ".", ":(exclude)results")
   return {
       "commit": _git("rev-parse", "HEAD"),
       "dirty": None if status is None else bool(status),
@@ -99,3 +104,33 @@ def collect(
           datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
       ),
   }
+
+
+def note(directory: pathlib.Path, record: dict[str, Any]) -> None:
+  """Writes `provenance.json`, or checks that it fits cells measured before.
+
+  Args:
+    directory: of the run.
+    record: what `collect` returned, and `settings`.
+
+  Raises:
+    ValueError: the directory holds cells of other settings or weights.
+  """
+  # JSON has lists where Python has tuples.
+  record = json.loads(json.dumps(record))
+  path = directory / "provenance.json"
+  if not path.exists():
+    atomic.write_text(path, json.dumps(record, indent=2) + "\n")
+    return
+  known = json.loads(path.read_text("utf-8"))
+  changed = [
+      name
+      for part in ("settings", "weights_sha256")
+      for name in sorted({*known[part], *record[part]})
+      if known[part].get(name) != record[part].get(name)
+  ]
+  if changed:
+    raise ValueError(
+        f"{directory} holds cells of other settings or weights ({changed})."
+        " Name another run or delete it."
+    )

@@ -40,7 +40,11 @@ class TimedDecode(NamedTuple):
 
 
 def timed_decode(decoder: Decoder, request: Request) -> TimedDecode:
-  """Decodes a prepared batch; the first call of a shape also compiles."""
+  """Decodes a prepared batch; the first call of a shape also compiles.
+
+  Raises:
+    FloatingPointError: a model's logits are not finite.
+  """
   encode_seconds, contexts = seconds(
       lambda: _start(decoder.models, decoder.weights, request.ids)
   )
@@ -53,7 +57,10 @@ def timed_decode(decoder: Decoder, request: Request) -> TimedDecode:
           request.rows,
       )
   )
-  return TimedDecode(encode_seconds, decode_seconds, jax.device_get(decoded))
+  decoded = jax.device_get(decoded)
+  if not decoded.finite.all():
+    raise FloatingPointError("The logits of a model are not finite.")
+  return TimedDecode(encode_seconds, decode_seconds, decoded)
 
 
 class Pair(NamedTuple):

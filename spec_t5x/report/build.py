@@ -3,7 +3,7 @@
 import pathlib
 from collections.abc import Sequence
 
-from spec_t5x.experiments.cells import write_text
+from spec_t5x import atomic
 from spec_t5x.report import (
     figures,
     lenience_tables,
@@ -73,18 +73,13 @@ def build_runs(
         _write(directory / f"{name}.csv", tables.to_csv(_flat(rows), columns)),
         _write(directory / f"{name}.md", _sections(rows, results, render)),
     ]
-  walltimes = {run: tables.walltime_rows(run) for run in runs}
-  for run, rows in walltimes.items():
-    if not rows:
-      continue
-    for name, draw in (
-        ("speed", figures.speed_against_gamma),
-        ("tokens", figures.tokens_against_gamma),
-    ):
-      path = run / "figures" / name
-      path.parent.mkdir(exist_ok=True)
-      draw(rows, path)
-      written += [path.with_suffix(".png"), path.with_suffix(".svg")]
+  for run in runs:
+    rows = tables.walltime_rows(run)
+    if rows:
+      folder = run / "figures"
+      folder.mkdir(exist_ok=True)
+      written += figures.speed_against_gamma(rows, folder / "speed")
+      written += figures.tokens_against_gamma(rows, folder / "tokens")
   return written
 
 
@@ -101,7 +96,7 @@ def _sections(rows, results: pathlib.Path, render) -> str:
 
 
 def _write(path: pathlib.Path, text: str) -> pathlib.Path:
-  write_text(path, text)
+  atomic.write_text(path, text)
   return path
 
 

@@ -1,9 +1,10 @@
 """Figures: alpha and speed against gamma, predicted and measured."""
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import matplotlib
+import numpy as np
 
 matplotlib.use("Agg")
 
@@ -50,8 +51,17 @@ def _by_draft(rows: Sequence[Row], temperature: float):
       yield draft, chosen, f"C{number}", _MARKERS[number % len(_MARKERS)]
 
 
-def speed_against_gamma(rows: Sequence[Row], path: pathlib.Path) -> None:
-  """Measured speed with its range, and Thm 3.8 with measured c and v."""
+def _panels(
+    rows: Sequence[Row], path: pathlib.Path, label: str, draw: Callable
+) -> list[pathlib.Path]:
+  """One panel per temperature against gamma, all of one height.
+
+  Args:
+    rows: of the walltime table.
+    path: where to, without suffix.
+    label: of the vertical axis.
+    draw: called with a panel, a draft's name, its rows, a colour, a marker.
+  """
   temperatures = sorted({row["temperature"] for row in rows})
   with plt.rc_context(STYLE):
     figure, axes = plt.subplots(
@@ -63,78 +73,71 @@ def speed_against_gamma(rows: Sequence[Row], path: pathlib.Path) -> None:
         layout="constrained",
     )
     for axis, temperature in zip(axes[0], temperatures, strict=True):
-      for draft, chosen, color, marker in _by_draft(rows, temperature):
-        gammas = [row["gamma"] for row in chosen]
-        speed = [row["measured_speed"] for row in chosen]
-        ranges = [
-            [row["measured_speed"] - row["measured_low"] for row in chosen],
-            [row["measured_high"] - row["measured_speed"] for row in chosen],
-        ]
-        axis.errorbar(
-            gammas,
-            speed,
-            ranges,
-            color=color,
-            marker=marker,
-            capsize=2,
-            label=f"{draft}, measured",
-        )
-        for key, style, name in (
-            ("predicted_speed_measured_v", "--", "c and v"),
-            ("predicted_speed", ":", "c"),
-        ):
-          axis.plot(
-              gammas,
-              [row[key] for row in chosen],
-              style,
-              color=color,
-              label=f"{draft}, Thm 3.8 with {name}",
-          )
-      axis.axhline(1, color="black", linewidth=0.8)
+      for draft, *look in _by_draft(rows, temperature):
+        draw(axis, draft, *look)
       axis.set_title(f"temperature {temperature:g}")
       axis.set_xlabel("gamma (tokens drafted in one iteration)")
-    axes[0][0].set_ylabel("speed, plain decoding = 1")
+      axis.xaxis.get_major_locator().set_params(integer=True)
+    axes[0][0].set_ylabel(label)
     axes[0][-1].legend(fontsize=6, loc="best")
-    save(figure, path)
+    return save(figure, path)
 
 
-def tokens_against_gamma(rows: Sequence[Row], path: pathlib.Path) -> None:
-  """Tokens per target call, measured, and Equation 1 with measured alpha."""
-  temperatures = sorted({row["temperature"] for row in rows})
-  with plt.rc_context(STYLE):
-    figure, axes = plt.subplots(
-        1,
-        len(temperatures),
-        figsize=(4.2 * len(temperatures), 3.4),
-        sharey=True,
-        squeeze=False,
-        layout="constrained",
+def speed_against_gamma(
+    rows: Sequence[Row], path: pathlib.Path
+) -> list[pathlib.Path]:
+  """Measured speed with its range, and Thm 3.8; returns the files."""
+
+  def draw(axis, draft, chosen, color, marker):
+    gammas = [row["gamma"] for row in chosen]
+    column = lambda name: np.array([row[name] for row in chosen])
+    speed = column("measured_speed")
+    axis.errorbar(
+        gammas,
+        speed,
+        [speed - column("measured_low"), column("measured_high") - speed],
+        color=color,
+        marker=marker,
+        capsize=2,
+        label=f"{draft}, measured",
     )
-    for axis, temperature in zip(axes[0], temperatures, strict=True):
-      for draft, chosen, color, marker in _by_draft(rows, temperature):
-        gammas = [row["gamma"] for row in chosen]
-        measured = [row["block_efficiency"] for row in chosen]
-        expected = [
-            float(theory.expected_tokens(row["alpha"], row["gamma"]))
-            for row in chosen
-        ]
-        alpha = chosen[0]["alpha"]
-        axis.plot(
-            gammas,
-            measured,
-            color=color,
-            marker=marker,
-            label=f"{draft}, measured",
-        )
-        axis.plot(
-            gammas,
-            expected,
-            "--",
-            color=color,
-            label=f"{draft}, Eq 1 with alpha = {alpha:.2f}",
-        )
-      axis.set_title(f"temperature {temperature:g}")
-      axis.set_xlabel("gamma (tokens drafted in one iteration)")
-    axes[0][0].set_ylabel("tokens per target call")
-    axes[0][-1].legend(fontsize=6, loc="best")
-    save(figure, path)
+    for name, style, what in (
+        ("predicted_speed_measured_v", "--", "c and v"),
+        ("predicted_speed", ":", "c"),
+    ):
+      axis.plot(
+          gammas,
+          column(name),
+          style,
+          color=color,
+          label=f"{draft}, Thm 3.8 with {what}",
+      )
+    axis.axhline(1, color="black", linewidth=0.8)
+
+  return _panels(rows, path, "speed, plain decoding = 1", draw)
+
+
+def tokens_against_gamma(
+    rows: Sequence[Row], path: pathlib.Path
+) -> list[pathlib.Path]:
+  """Tokens per target call, measured, and Equation 1; returns the files."""
+
+  def draw(axis, draft, chosen, color, marker):
+    gammas = [row["gamma"] for row in chosen]
+    alpha = chosen[0]["alpha"]
+    axis.plot(
+        gammas,
+        [row["block_efficiency"] for row in chosen],
+        color=color,
+        marker=marker,
+        label=f"{draft}, measured",
+    )
+    axis.plot(
+        gammas,
+        theory.expected_tokens(alpha, np.array(gammas)),
+        "--",
+        color=color,
+        label=f"{draft}, Eq 1 with alpha = {alpha:.2f}",
+    )
+
+  return _panels(rows, path, "tokens per target call", draw)

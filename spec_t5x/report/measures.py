@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spec_t5x.decoding_types import Counts
 from spec_t5x.experiments.alpha import cell_name
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.statistics import DecodeStatistics
@@ -130,15 +131,7 @@ def walltime(store: CellStore, name: str) -> Walltime:
           sums["plain", "decode"] / sums["speculative", "decode"]
       ),
       counts=DecodeStatistics.pool(
-          DecodeStatistics.from_row(
-              count["accept_counts"],
-              count["tested"],
-              count["accepted"],
-              count["overlap"],
-              count["iterations"],
-              count["emitted"],
-          )
-          for count in counts
+          DecodeStatistics.from_row(*Counts(**row)) for row in counts
       ),
       tokens=tokens,
       target_milliseconds=1e3 * statistics.median(total["plain"]) / tokens,

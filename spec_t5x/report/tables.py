@@ -84,6 +84,8 @@ def _walltime_row(run, settings, store: CellStore, name: str) -> Row:
       "measured_speed": cell.speed.value,
       "measured_low": cell.speed.low,
       "measured_high": cell.speed.high,
+      "decode_speed": cell.decode_speed.value,
+      "target_milliseconds": cell.target_milliseconds,
       "target_quality": cell.about["plain_quality"],
       "speculative_quality": cell.about["speculative_quality"],
       "paper_alpha": paper.alpha if paper else None,
@@ -143,7 +145,8 @@ def walltime_markdown(rows: Sequence[Row]) -> str:
   """The walltime table as a reader wants it: ranges in brackets."""
   head = (
       "draft,T,gamma,alpha,c,v(gamma),tokens a target call,predicted (c),"
-      "predicted (c and v),**measured**,quality,paper alpha,paper speed"
+      "predicted (c and v),**measured**,without encoders,target ms/token,"
+      "quality,paper alpha,paper speed"
   ).split(",")
   body = [
       [
@@ -159,6 +162,8 @@ def walltime_markdown(rows: Sequence[Row]) -> str:
           f"{row['predicted_speed_measured_v']:.2f}x",
           f"**{row['measured_speed']:.2f}x** [{row['measured_low']:.2f},"
           f" {row['measured_high']:.2f}]",
+          f"{row['decode_speed']:.2f}x",
+          f"{row['target_milliseconds']:.2f}",
           f"{row['target_quality']:.1f} / {row['speculative_quality']:.1f}",
           _cell(row["paper_alpha"]),
           f"{row['paper_speed']:g}x" if row["paper_speed"] else "",

@@ -139,7 +139,8 @@ def test_nothing_is_measured_twice(finished, settings, monkeypatch):
 def test_other_settings_are_refused_for_the_same_run(finished, settings):
   _, directory = finished
   changed = dataclasses.replace(settings, passes=9)
-  with pytest.raises(ValueError, match=r"other settings \(\['passes'\]\)"):
+  message = r"other settings or weights \(\['passes'\]\)"
+  with pytest.raises(ValueError, match=message):
     SweepRun(changed, directory)
 
 
