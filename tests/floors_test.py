@@ -22,7 +22,8 @@ FLOORS = (
     "standardize acceptance verification theory statistics",
     "layers attention cache stacks network packing partitioning",
     "law texts drafts decoding_types loop_state decoding",
-    "atomic vocabulary corpora batching metrics checkpoints tasks model inputs"
+    "atomic vocabulary corpora batching metrics programs prompts humaneval"
+    " checkpoints tasks model inputs"
     " draft placement decode_result decoder t5x_options t5x_decoding"
     " t5x_decode_fn t5x_model t5x_checkpoints t5x_plugin",
     "decode_batches decode_files decode_job decode_summary distill gin_flags"
