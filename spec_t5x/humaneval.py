@@ -13,15 +13,17 @@ import json
 import math
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from spec_t5x import programs, prompts
+from spec_t5x.corpora import Pair
 from spec_t5x.programs import Limits, Outcome
 
 __all__ = [
     "STOPS",
     "Problem",
     "check_permission",
+    "check_vocabulary",
     "load_problems",
     "make_program",
     "pass_at_k",
@@ -48,6 +50,31 @@ class Problem(NamedTuple):
   entry_point: str
   solution: str
   test: str
+
+  def to_pair(self) -> Pair:
+    """The prompt to decode, with a solution, named by the task."""
+    return Pair(self.prompt, self.solution, self.task_id)
+
+
+class _Vocabulary(Protocol):
+  """Ours or SeqIO's."""
+
+  def encode(self, text: str) -> Sequence[int]:
+    ...
+
+  def decode(self, ids: Sequence[int]) -> str:
+    ...
+
+
+def check_vocabulary(vocabulary: _Vocabulary) -> None:
+  """Raises ValueError unless a vocabulary can write Python."""
+  text = "if x:\n    y\n"
+  written = vocabulary.decode(vocabulary.encode(text))
+  if written != text:
+    raise ValueError(
+        "The vocabulary of the target must keep line breaks and indents to"
+        f" write programs. Of {text!r} it makes {written!r}."
+    )
 
 
 def load_problems() -> list[Problem]:

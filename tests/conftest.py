@@ -2,7 +2,19 @@
 
 import jax
 import pytest
+import toy_paper_data
 from jax.experimental.compilation_cache import compilation_cache as jax_cache
+
+
+@pytest.fixture(scope="session")
+def paper_data_dir(tmp_path_factory):
+  """A folder with one example in each split of each of the papers' data."""
+  seqio = pytest.importorskip("seqio")
+  data_dir = tmp_path_factory.mktemp("tfds")
+  toy_paper_data.write(data_dir)
+  seqio.set_tfds_data_dir_override(str(data_dir))
+  yield data_dir
+  seqio.set_tfds_data_dir_override(None)
 
 
 @pytest.fixture(scope="session")

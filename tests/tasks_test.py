@@ -1,28 +1,12 @@
-"""Tests of the SeqIO tasks.
-
-Nothing can be downloaded in a test: the papers' data sets are written in small,
-under the names and with the columns that TensorFlow Datasets gives them.
-"""
+"""Tests of the SeqIO tasks."""
 
 import pytest
 
 seqio = pytest.importorskip("seqio")
-tfds = pytest.importorskip("tensorflow_datasets")
-tf = pytest.importorskip("tensorflow")
 
 from spec_t5x import corpora, tasks, vocabulary  # noqa: E402
 
 LENGTHS = {"inputs": 64, "targets": 32}
-# Texts by data set and column; other columns are left empty.
-TEXTS = {
-    "wmt_t2t_translate/de-en": {"en": "Click Save.", "de": "Klicken Sie."},
-    "cnn_dailymail": {
-        "article": "It rains.\nA lot.",
-        "highlights": "Rain .\nIt",
-    },
-    "xsum": {"document": "It snows in May.", "summary": "Snow."},
-    "lm1b": {"text": "It is late ."},
-}
 
 
 @pytest.fixture(scope="module")
@@ -35,29 +19,6 @@ def paper_names():
   return tasks.register_papers(
       vocabulary.SHIPPED_PATH, extra_ids=0, name_prefix="test_"
   )
-
-
-@pytest.fixture(scope="module")
-def tfds_data_dir(tmp_path_factory):
-  """A folder with one example in each split of each of the papers' data."""
-  data_dir = tmp_path_factory.mktemp("tfds")
-  for name, texts in TEXTS.items():
-    builder = tfds.builder(name)
-    columns = builder.info.features
-    example = {column: texts.get(column, "") for column in columns}
-    dataset = tf.data.Dataset.from_tensors(example)
-    splits = ("train", "test") if name == "lm1b" else corpora.SPLITS
-    tfds.dataset_builders.store_as_tfds_dataset(
-        name=builder.name,
-        config=builder.builder_config and builder.builder_config.name,
-        version=str(builder.version),
-        features=columns,
-        split_datasets=dict.fromkeys(splits, dataset),
-        data_dir=data_dir,
-    )
-  seqio.set_tfds_data_dir_override(str(data_dir))
-  yield data_dir
-  seqio.set_tfds_data_dir_override(None)
 
 
 def first_example(name, split):
@@ -132,7 +93,7 @@ def test_shipped_task_is_shuffled_by_its_seed():
     ],
 )
 def test_papers_tasks_read_tensorflow_datasets(
-    pieces, paper_names, tfds_data_dir, name, split, expected
+    pieces, paper_names, paper_data_dir, name, split, expected
 ):
   assert name in paper_names
   example = first_example(name, split)
