@@ -72,8 +72,8 @@ def load(
 
   Args:
     name: one of `BENCHMARKS`.
-    split: "train", "validation" or "test".
-    source_prefix: Keep only pairs whose origin starts so; of a shipped corpus.
+    split: "train", "validation" or "test"; HumanEval has one alone.
+    source_prefix: keep only pairs whose origin starts so; of a shipped corpus.
     samples: how often each problem of "humaneval" is decoded. The problems
       stand in the file's order, and all of them again for each sample.
     run_programs: must be True for "humaneval", whose score runs the programs
