@@ -1,7 +1,11 @@
-"""Trains the shipped vocabulary again, from the shipped training splits.
+r"""Trains a vocabulary, by default the shipped one from its training splits.
 
 python scripts/build_vocabulary.py --output=/tmp/spiece.model
+python scripts/build_vocabulary.py --texts=lm1b.txt --output=lm1b.model
 """
+
+import pathlib
+from collections.abc import Iterator
 
 import sentencepiece
 from absl import app, flags
@@ -9,18 +13,26 @@ from absl import app, flags
 from spec_t5x import corpora
 
 _OUTPUT = flags.DEFINE_string("output", None, "Model file.", required=True)
+_TEXTS = flags.DEFINE_string("texts", None, "File of texts, one a line.")
 _SIZE = flags.DEFINE_integer("size", 8000, "Number of pieces.")
 
 
-def main(_: list[str]) -> None:
-  """Reads the shipped training pairs and writes the model file."""
-  texts = []
+def _texts() -> Iterator[str]:
+  if _TEXTS.value:
+    with pathlib.Path(_TEXTS.value).open(encoding="utf-8") as lines:
+      yield from lines
+    return
   for task in corpora.PREFIXES:
     for pair in corpora.load_pairs(task, "train"):
-      texts += [pair.source, pair.target]
+      yield pair.source
+      yield pair.target
+
+
+def main(_: list[str]) -> None:
+  """Reads the texts and writes the model file."""
   with open(_OUTPUT.value, "wb") as model:
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(texts),
+        sentence_iterator=_texts(),
         model_writer=model,
         model_type="unigram",
         vocab_size=_SIZE.value,

@@ -4,6 +4,7 @@ import dataclasses
 import glob
 import io
 import json
+import math
 import pathlib
 
 import gin
@@ -15,9 +16,11 @@ from rich.console import Console
 from toy_training import CONFIG, make_data
 
 from spec_t5x import gin_flags, train
+from spec_t5x.checkpoints import layout
 from spec_t5x.config import T5Config
 from spec_t5x.model import load
 from spec_t5x.optimizers import Schedule
+from spec_t5x.train_data import Examples
 from spec_t5x.train_job import TrainJob
 from spec_t5x.train_quality import Quality
 from spec_t5x.vocabulary import Vocabulary
@@ -157,26 +160,66 @@ def test_quality_tells_a_trained_model():
 CONFIGS = sorted(glob.glob(str(ROOT / "configs/experiments/train_*.gin")))
 
 
-@pytest.mark.parametrize(
-    "path", CONFIGS, ids=[pathlib.Path(path).stem for path in CONFIGS]
-)
-def test_recipes_configure_a_job(path, monkeypatch):
-  monkeypatch.chdir(ROOT)
-  # Data and targets are large or not there yet.
-  with gin.unlock_config():
+def recipe(path):
+  """The job of a gin file, without its data, large or not there yet."""
+  needs_vocabulary = any(name in path for name in ("xxl", "lm1b"))
+  with pytest.MonkeyPatch.context() as patch, gin.unlock_config():
+    patch.chdir(ROOT)
     gin.clear_config()
     try:
       gin_flags.parse(
           [path],
           [
               'DIRECTORY="runs/x"',
-              *(['VOCABULARY="x"'] if "xxl" in path else []),
+              *(['VOCABULARY="x"'] if needs_vocabulary else []),
               "train_job.TrainJob.data=None",
           ],
       )
-      job = gin.get_configurable(TrainJob)()
+      return gin.get_configurable(TrainJob)()
     finally:
       gin.clear_config()
+
+
+@pytest.mark.parametrize(
+    "path", CONFIGS, ids=[pathlib.Path(path).stem for path in CONFIGS]
+)
+def test_recipes_configure_a_job(path):
+  job = recipe(path)
   assert job.directory == "runs/x"
   assert job.schedule.num_steps > job.schedule.warmup_steps
   assert (job.config is None) == ("xxl" in path)
+
+
+@pytest.mark.parametrize(
+    ("role", "millions", "sizes"),
+    [
+        ("target", 97, (768, 3072, 12, 12)),
+        ("draft", 6, (256, 1024, 2, 4)),
+    ],
+)
+def test_the_lm1b_pair_has_the_sizes_of_the_paper(role, millions, sizes):
+  config = recipe(f"configs/experiments/train_lm1b_{role}.gin").config
+  assert config.decoder_only
+  assert config.mlp_activations == ("gelu",)
+  assert sizes == (
+      config.emb_dim,
+      config.mlp_dim,
+      config.num_decoder_layers,
+      config.num_heads,
+  )
+  shapes = layout.parameter_shapes(config).values()
+  total = sum(math.prod(shape) for shape in shapes)
+  assert round(total / 1e6) == millions
+
+
+def test_decoder_only_models_are_trained_on_targets_alone(tmp_path):
+  config = dataclasses.replace(
+      PLAIN, num_encoder_layers=0, mlp_activations=("gelu",)
+  )
+  texts = [((), target) for _, target in make_data().train]
+  data = Examples(texts, texts, 96, buckets=((1, 6),))
+  job = make_job(tmp_path, 8, config=config, data=data, eval_every=4)
+  path, _ = run(job)
+  rows = [json.loads(x) for x in (path / "log.jsonl").read_text().splitlines()]
+  assert rows[-1]["held_out_loss"] < rows[0]["held_out_loss"]
+  assert load(path).config == config

@@ -16,6 +16,7 @@ _MODEL_TYPES = ("t5", "mt5", _DECODER_ONLY_TYPE)
 # `feed_forward_proj` -> `dense_act_fn`, T5X's activations.
 _FEED_FORWARD = {
     "relu": ("relu", ("relu",)),
+    "gelu_new": ("gelu_new", ("gelu",)),
     "gated-gelu": ("gelu_new", ("gelu", "linear")),
     "gated-silu": ("silu", ("silu", "linear")),
 }
@@ -123,8 +124,9 @@ def _activations(fields: Mapping[str, Any], where: str) -> tuple[str, ...]:
   function = fields.get("dense_act_fn")
   name = fields.get("feed_forward_proj")
   if name is None:
-    plain = {"gelu_new": "gelu"}.get(function, function or "relu")
-    name = f"gated-{plain}" if gated else plain
+    name = function or "relu"
+    if gated:
+      name = "gated-" + name.removesuffix("_new")
   if name not in _FEED_FORWARD:
     raise ValueError(
         f"`feed_forward_proj` in {where} must be one of"

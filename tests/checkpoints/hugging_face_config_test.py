@@ -98,6 +98,16 @@ def test_gated_silu():
   assert parse(fields).mlp_activations == ("silu", "linear")
 
 
+@pytest.mark.parametrize("has_name", [True, False])
+def test_gelu_without_a_gate_is_that_of_gpt(t5_1_1, has_name):
+  config = dataclasses.replace(t5_1_1[0], mlp_activations=("gelu",))
+  fields = hugging_face_config.render(config, "float32")
+  assert fields["feed_forward_proj"] == fields["dense_act_fn"] == "gelu_new"
+  if not has_name:
+    del fields["feed_forward_proj"]
+  assert parse(fields).mlp_activations == ("gelu",)
+
+
 def test_round_trip(model):
   config, _ = model
   assert parse(hugging_face_config.render(config, "bfloat16")) == config
@@ -134,7 +144,11 @@ def test_missing_field(name):
         ("eos_token_id", 2, "must be 1. Got 2"),
         ("decoder_start_token_id", 2, "must be 0. Got 2"),
         ("layer_norm_epsilon", 1e-5, "must be 1e-06. Got 1e-05"),
-        ("feed_forward_proj", "gated-tanh", "relu, gated-gelu, gated-silu."),
+        (
+            "feed_forward_proj",
+            "gated-tanh",
+            "relu, gelu_new, gated-gelu, gated-silu.",
+        ),
         ("dense_act_fn", "gelu", "Got 'gelu'"),
         ("dropout_rate", "no", r"must be in \[0, 1\). Got 'no'"),
     ],
@@ -154,8 +168,8 @@ def test_contradiction(change):
 
 
 def test_render_rejects_other_activations(t5_1_1):
-  config = dataclasses.replace(t5_1_1[0], mlp_activations=("gelu",))
-  with pytest.raises(ValueError, match=r"mlp_activations.*Got \('gelu',\)"):
+  config = dataclasses.replace(t5_1_1[0], mlp_activations=("silu",))
+  with pytest.raises(ValueError, match=r"mlp_activations.*Got \('silu',\)"):
     hugging_face_config.render(config, "float32")
 
 
