@@ -5,9 +5,9 @@ import hashlib
 import json
 import os
 import pathlib
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from spec_t5x import processes
 from spec_t5x.types import PAD_ID
 
 
@@ -113,7 +113,8 @@ class PartialFile:
 
   One JSON line a batch behind a first line with the run's settings. A batch is
   on the disk when `append` returns, and what a kill left of a line is dropped
-  when the file is opened again.
+  when the file is opened again. The file is the first process' own; the others
+  learn what is in it.
 
   Attributes:
     path: the file.
@@ -134,31 +135,39 @@ class PartialFile:
         damaged.
     """
     self.path = pathlib.Path(path)
-    self._file = open(path, "a+b")
-    try:
-      fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      self.batches = self._resume(settings)
-    except BlockingIOError as error:
-      self.close()
-      raise ValueError(f"{path} is in use by another run.") from error
-    except ValueError:
-      self.close()
-      raise
+    self._file = None
+    self.batches = processes.on_first(lambda: self._open(settings))
 
   def append(self, line: dict[str, Any]) -> None:
     """Writes a line; it is on the disk afterwards."""
-    self._file.write(json_line(line))
-    self._file.flush()
-    os.fsync(self._file.fileno())
+    if self._file:
+      self._file.write(json_line(line))
+      self._file.flush()
+      os.fsync(self._file.fileno())
 
   def remove(self) -> None:
     """Removes the file."""
-    self.path.unlink()
+    if self._file:
+      self.path.unlink()
     self.close()
 
   def close(self) -> None:
     """Lets another run open the file."""
-    self._file.close()
+    if self._file:
+      self._file.close()
+
+  def _open(self, settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Locks and reads the file, or creates it."""
+    self._file = open(self.path, "a+b")
+    try:
+      fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      return self._resume(settings)
+    except BlockingIOError as error:
+      self.close()
+      raise ValueError(f"{self.path} is in use by another run.") from error
+    except ValueError:
+      self.close()
+      raise
 
   def _resume(self, settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Returns the batches, or writes the first line of a new file."""
@@ -217,14 +226,3 @@ def check_settings(
 def json_line(value: Any) -> bytes:
   """Returns a value as one line of JSON in UTF-8."""
   return json.dumps(value, ensure_ascii=False).encode("utf-8") + b"\n"
-
-
-def write_whole(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
-  """Writes a file; a reader sees nothing of it or all."""
-  path = pathlib.Path(path)
-  temporary = path.with_name(path.name + ".tmp")
-  with open(temporary, "wb") as file:
-    file.writelines(chunks)
-    file.flush()
-    os.fsync(file.fileno())
-  temporary.replace(path)

@@ -3,6 +3,9 @@
 Batches are a function of the inputs and of `batch_size` alone, and each
 input's random numbers of its line and the seed alone. So a run that was
 killed and resumed writes the very bytes that an undisturbed one does.
+
+In a job of several processes the first one alone writes; inputs and models
+must be where all can read them.
 """
 
 import contextlib
@@ -14,7 +17,14 @@ from typing import Any
 
 from rich.console import Console
 
-from spec_t5x import decode_files, inputs, partitioning, trace
+from spec_t5x import (
+    atomic,
+    decode_files,
+    inputs,
+    partitioning,
+    processes,
+    trace,
+)
 from spec_t5x.decode_batches import BatchResult, decode_batch, make_batches
 from spec_t5x.decode_summary import DecodeProgress, Summary
 from spec_t5x.decoder import Decoder
@@ -43,7 +53,7 @@ class DecodeJob:
     batch_size: most inputs decoded together.
     dtype: of parameters and activations, 'float32' or 'bfloat16'.
     mesh: devices over which the rows of a batch and the target are split,
-      (data, model); None for one device.
+      (data, model), all that there are; None for one device.
     vocabulary: SentencePiece file; by default the target's `spiece.model`.
     trace: line of the inputs, counted from 1, or lines, whose decoding is
       shown iteration by iteration; None or 0 for none.
@@ -90,11 +100,13 @@ class DecodeJob:
         are outputs of another run.
       FloatingPointError: a model's logits are not finite.
     """
-    console = console or Console()
+    console = console or Console(quiet=not processes.is_first())
     lines = decode_files.read_inputs(self.inputs)
     self._check(len(lines.entries))
+    processes.on_first(self._check_outputs)
     settings = self._settings(lines)
-    summary = self._finished(settings)
+    processes.check_same("settings", settings)
+    summary = processes.on_first(lambda: self._finished(settings))
     decoder = None
     if summary:
       console.print("All inputs were decoded by an earlier run.")
@@ -103,7 +115,7 @@ class DecodeJob:
       with contextlib.closing(file):
         decoder = self._load(lines, console)
         results = self._decode(decoder, lines, file, console)
-        summary = self._write(results, settings)
+        summary = processes.on_first(lambda: self._write(results, settings))
         file.remove()
     console.print(summary.table())
     if self._traced:
@@ -116,6 +128,11 @@ class DecodeJob:
           "`batch_size` must be an integer, at least 1."
           f" Got {self.batch_size!r}."
       )
+    if self.rescale_log_probs and self.lenience < 1 and self.temperature == 0:
+      raise ValueError(
+          "`rescale_log_probs` must be False if `lenience` is below 1 at"
+          " temperature 0: JSON has no -inf. Got True."
+      )
     for line in self._traced:
       if not 1 <= line <= num_lines:
         raise ValueError(
@@ -124,6 +141,8 @@ class DecodeJob:
         )
     if self.trace_file:
       trace.check_file(self.trace_file)
+
+  def _check_outputs(self) -> None:
     outputs = pathlib.Path(self.outputs)
     if not outputs.parent.is_dir():
       raise ValueError(
@@ -159,7 +178,7 @@ class DecodeJob:
 
   def _load(self, lines: decode_files.Inputs, console: Console) -> Decoder:
     """Loads the models; checks that they can read the inputs."""
-    mesh = partitioning.make_mesh(*self.mesh) if self.mesh else None
+    mesh = partitioning.mesh_of(self.mesh)
     with console.status("Loading the models"):
       target = load(
           self.target, self.dtype, vocabulary=self.vocabulary, mesh=mesh
@@ -230,14 +249,14 @@ class DecodeJob:
       self, results: Sequence[BatchResult], settings: dict[str, Any]
   ) -> Summary:
     """Writes the summary and the outputs, in the order of the inputs."""
-    summary = Summary.pool(self.outputs, results)
+    summary = Summary.pool(self.outputs, self.block_verification, results)
     about = {"settings": settings, "summary": summary.to_dict()}
     text = json.dumps(about, indent=2) + "\n"
-    decode_files.write_whole(self._beside("summary.json"), [text.encode()])
+    atomic.write_text(self._beside("summary.json"), text)
     records = {}
     for result in results:
       records |= zip(result.lines, result.records, strict=True)
-    decode_files.write_whole(
+    atomic.write(
         self.outputs,
         (decode_files.json_line(records[line]) for line in range(len(records))),
     )
@@ -252,5 +271,5 @@ class DecodeJob:
       title = f"\nLine {line}: {lines.entries[line - 1]}"
       shown.append(trace.render(iterations, decoder.vocabulary, title))
       console.print(shown[-1])
-    if shown and self.trace_file:
+    if shown and self.trace_file and processes.is_first():
       trace.export(shown, self.trace_file)

@@ -38,6 +38,7 @@ class Decoder:
   Attributes:
     models: target and draft as the loop sees them.
     weights: their parameters, in the layout that decodes fastest here.
+    mesh: devices that they lie on; None for one.
 
   Example:
     >>> decoder = Decoder(load("target"), load("draft"), gamma=5)
@@ -82,7 +83,8 @@ class Decoder:
       seed: of all random numbers.
       prefix: put before each text, such as 'translate English to German: '.
       rescale_log_probs: log-probabilities under the standardised law (T5X's
-        default; all 0 at temperature 0) or the plain softmax.
+        default; all 0 at temperature 0, but -inf for other tokens than the
+        argmax, which `lenience` may let through) or the plain softmax.
       logit_callback: changes logits before sampling; see
         `types.LogitCallback`. Applied at every position, to both models.
       block_verification: verify blocks as a whole (Sun et al. 2024); exact,
@@ -135,6 +137,7 @@ class Decoder:
     )
     scorers, params = zip(*pair, strict=True)
     self.models, self.weights = Models(*scorers), Weights(*params)
+    self.mesh = mesh
     self._decode = placement.jit_decode(mesh)
 
   @property

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from spec_t5x import decode_files
+from spec_t5x import atomic, decode_files, processes
 from spec_t5x.batching import Example
 from spec_t5x.decode_job import DecodeJob
 from spec_t5x.train_data import Examples
@@ -62,7 +62,9 @@ def distill(
   directory = pathlib.Path(directory)
   directory.mkdir(parents=True, exist_ok=True)
   sources, outputs = directory / "sources.jsonl", directory / "outputs.jsonl"
-  write_sources(sources, [source for source, _ in data.train])
+  processes.on_first(
+      lambda: write_sources(sources, [source for source, _ in data.train])
+  )
   DecodeJob(
       target=target,
       draft=draft,
@@ -83,7 +85,7 @@ def write_sources(
 ) -> None:
   """Writes token ids as the inputs of a decode job, EOS appended."""
   lines = ({"tokens": [*ids, EOS_ID]} for ids in sources)
-  decode_files.write_whole(path, map(decode_files.json_line, lines))
+  atomic.write(path, map(decode_files.json_line, lines))
 
 
 def read_outputs(path: str | os.PathLike[str]) -> list[Example]:

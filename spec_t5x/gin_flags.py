@@ -9,11 +9,18 @@ the library itself knows nothing of gin.
 
 import contextlib
 import difflib
+import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 
 import gin
 from absl import app, flags
+
+from spec_t5x import process_flags, processes
+
+# What a shell reports of a program that SIGINT ended.
+_INTERRUPTED = 130
 
 _FILES = flags.DEFINE_multi_string(
     "gin_file", [], "Gin file; may be given more than once."
@@ -27,7 +34,10 @@ _BINDINGS = flags.DEFINE_multi_string(
 
 
 def run(main: Callable[[Sequence[str]], None]) -> None:
-  """Parses flags and gin, then calls `main` as `absl.app.run` does."""
+  """Parses flags and gin, then calls `main` as `absl.app.run` does.
+
+  Ctrl-C ends the program with a word on how to go on: every job resumes.
+  """
 
   def parsed_main(argv: Sequence[str]) -> None:
     if len(argv) > 1:
@@ -36,9 +46,20 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
       gin.add_config_file_search_path(path)
     try:
       parse(_FILES.value, _BINDINGS.value)
+      process_flags.join()
     except ValueError as error:
       raise app.UsageError(str(error)) from error
-    main(argv)
+    try:
+      main(argv)
+    except Exception:
+      processes.leave_failed()
+      raise
+    except KeyboardInterrupt:
+      sys.stdout.flush()
+      print("Stopped. The same command resumes.", file=sys.stderr, flush=True)
+      # The ordinary way out would pull down XLA under a compilation that its
+      # threads are still at.
+      os._exit(_INTERRUPTED)
 
   app.run(
       parsed_main,

@@ -13,6 +13,7 @@ which is small, can be replicated as a whole (`REPLICATED_RULES`).
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -75,6 +76,26 @@ def make_mesh(
   return jax.make_mesh(
       (data, model), MESH_AXES, (AxisType.Auto,) * 2, devices=devices
   )
+
+
+def mesh_of(shape: tuple[int, int] | None) -> Mesh | None:
+  """Returns the mesh of all devices that a job was told to use.
+
+  Args:
+    shape: parts along `data` and along `model`; None for one device.
+
+  Raises:
+    ValueError: the grid does not take exactly the devices there are, or there
+      is none and the job has several processes.
+  """
+  if shape is not None:
+    return make_mesh(*shape)
+  if jax.process_count() > 1:
+    raise ValueError(
+        "`mesh` must be given in a job of several processes: (data, model),"
+        f" over all {jax.device_count()} devices. Got None."
+    )
+  return None
 
 
 def check_mesh(mesh: Mesh) -> None:
@@ -152,7 +173,7 @@ def place(
   Raises:
     ValueError: see `param_shardings`.
   """
-  return jax.device_put(params, param_shardings(config, mesh, rules))
+  return put(params, param_shardings(config, mesh, rules))
 
 
 def put_onto(
@@ -168,7 +189,36 @@ def put_onto(
   """
   shardings = param_shardings(config, mesh, rules)
   by_path = traverse_util.flatten_dict(shardings, sep="/")
-  return lambda path, value: jax.device_put(value, by_path[path])
+  return lambda path, value: put(value, by_path[path])
+
+
+def put(tree: Any, shardings: Any | None) -> Any:
+  """Moves arrays that all processes hold alike, each process its own part.
+
+  `jax.device_put` would compare the values of all processes, which sends every
+  weight through the network, and it takes no typed keys.
+
+  Args:
+    tree: arrays of the host or of one device. Those that lie on a mesh already
+      are moved by JAX.
+    shardings: one, or a tree of them that `tree` begins like; None for JAX's
+      default device.
+  """
+  if shardings is None or jax.process_count() == 1:
+    return jax.device_put(tree, shardings)
+  return jax.tree.map(_put_part, tree, jax.tree.broadcast(shardings, tree))
+
+
+def _put_part(value, sharding: NamedSharding) -> jax.Array:
+  if isinstance(value, jax.Array) and not value.is_fully_addressable:
+    return jax.device_put(value, sharding)
+  if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+    words = _put_part(jax.random.key_data(value), sharding)
+    return jax.random.wrap_key_data(words, impl=jax.random.key_impl(value))
+  value = np.asarray(value)
+  return jax.make_array_from_callback(
+      value.shape, sharding, lambda part: value[part]
+  )
 
 
 def batch_sharding(mesh: Mesh) -> NamedSharding:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import jax
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Int
+from jaxtyping import Array, Int
 
 from spec_t5x import decoding, partitioning
 from spec_t5x.decoding_types import Decoded, Models, Rows, Settings, Weights
@@ -75,7 +75,7 @@ def place_draft(
   if isinstance(draft, NgramTable):
     where = partitioning.replicated(mesh) if mesh else None
     scorer = NgramScorer(draft.vocab_size)
-    return ModelDraft(scorer, gamma), jax.device_put(draft, where)
+    return ModelDraft(scorer, gamma), partitioning.put(draft, where)
   scorer, params = _place(draft, mesh, _DRAFT_RULES[draft_sharding])
   return ModelDraft(scorer, gamma), params
 
@@ -104,13 +104,32 @@ def jit_decode(mesh: Mesh | None) -> Decode:
 
   def run(models, settings, weights, ids, rows):
     num_rows = len(rows.limit)
-    data = _fill_up(settings.num_decodes, ids, rows, mesh.shape["data"])
-    data = jax.device_put(data, partitioning.batch_sharding(mesh))
+    data = place_batch(mesh, settings.num_decodes, ids, rows)
     with partitioning.on_mesh(mesh):
       decoded = decode(models, settings, weights, *data)
     return jax.tree.map(lambda x: x[:num_rows], jax.device_get(decoded))
 
   return run
+
+
+def place_batch(
+    mesh: Mesh | None,
+    num_decodes: int,
+    ids: Int[np.ndarray, "batch inputs"],
+    rows: Rows,
+) -> tuple[Int[Array, "batch inputs"], Rows]:
+  """Moves inputs onto a mesh, with more behind them if it divides them not.
+
+  Args:
+    mesh: None leaves them as they are.
+    num_decodes: rows of each input.
+    ids: token ids.
+    rows: see `Rows`; those added have nothing left to decode.
+  """
+  if mesh is None:
+    return ids, rows
+  data = _fill_up(num_decodes, ids, rows, mesh.shape["data"])
+  return partitioning.put(data, partitioning.batch_sharding(mesh))
 
 
 def _fill_up(num_decodes: int, ids, rows: Rows, multiple: int):

@@ -13,7 +13,7 @@ import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
-from spec_t5x import network, partitioning
+from spec_t5x import network, partitioning, processes
 from spec_t5x.train_curve import Curve
 from spec_t5x.train_data import Batch, Data
 from spec_t5x.train_state import StateStore, TrainState
@@ -174,7 +174,7 @@ class Trainer:
     parts = self.mesh.shape["data"]
     fill = lambda x: np.pad(x, ((0, -len(x) % parts), (0, 0)))
     sharding = partitioning.batch_sharding(self.mesh)
-    return jax.device_put(jax.tree.map(fill, batch), sharding)
+    return partitioning.put(jax.tree.map(fill, batch), sharding)
 
   def step(self, batch: Batch) -> tuple[Float[Array, ""], Int[Array, ""]]:
     """Takes one optimizer step; returns summed nats and the token count."""
@@ -257,7 +257,9 @@ def fit(
     curve.add(*trainer.step(next(batches)))
     step += 1
     on_step(step, curve.last_loss)
-    in_time = not max_seconds or time.monotonic() - started < max_seconds
+    in_time = not max_seconds or processes.on_first(
+        lambda: time.monotonic() - started < max_seconds
+    )
     is_last = step == num_steps or not in_time
     if step % eval_every == 0 or is_last:
       curve.flush()

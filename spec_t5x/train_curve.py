@@ -9,9 +9,13 @@ from typing import Any
 
 from jaxtyping import Array, Float, Int
 
+from spec_t5x import atomic, processes
+
 
 class Curve:
   """Losses of the steps since the last row, and the rows.
+
+  In a job of several processes the first one writes them.
 
   Attributes:
     last_loss: of the last step that was looked at, nats per token.
@@ -29,9 +33,8 @@ class Curve:
     # A kill may have left a part of a line.
     rows = text.split("\n")[:-1]
     kept = [row for row in rows if json.loads(row)["step"] <= step]
-    temporary = self._path.with_suffix(".tmp")
-    temporary.write_text("".join(row + "\n" for row in kept))
-    temporary.replace(self._path)
+    if processes.is_first():
+      atomic.write_text(self._path, "".join(row + "\n" for row in kept))
     self._step = step
     self._seconds = json.loads(kept[-1])["seconds"] if kept else 0.0
     self.last_loss = math.nan
@@ -87,7 +90,8 @@ class Curve:
         "target_tokens_per_second": round(self._tokens / training),
         "seconds": round(self._seconds, 1),
     }
-    with self._path.open("a") as file:
-      file.write(json.dumps(row) + "\n")
+    if processes.is_first():
+      with self._path.open("a") as file:
+        file.write(json.dumps(row) + "\n")
     self._reset()
     return row

@@ -12,7 +12,14 @@ from jax.experimental.compilation_cache import compilation_cache
 from rich import progress
 from rich.console import Console
 
-from spec_t5x import checkpoints, grow, optimizers, partitioning, train
+from spec_t5x import (
+    checkpoints,
+    grow,
+    optimizers,
+    partitioning,
+    processes,
+    train,
+)
 from spec_t5x.config import T5Config
 from spec_t5x.model import load
 from spec_t5x.optimizers import Schedule
@@ -42,7 +49,10 @@ class TrainJob:
     remat: see `Trainer`; for models that do not fit otherwise.
     seed: of parameters and dropout.
     vocabulary: SentencePiece model of the data, to be exported.
-    mesh: devices along `data` and `model`; None for one device.
+    mesh: devices along `data` and `model`, all that there are; None for one
+      device. In a job of several processes, `directory` must be storage that
+      all share: each writes its part of the state there, and the first one
+      the rest.
     eval_every: steps between held-out losses.
     save_every: steps between states written.
     metric: 'bleu' or 'rouge' of decoded held-out examples; None for none.
@@ -87,7 +97,7 @@ class TrainJob:
       ValueError: a setting is out of range, or settings do not match.
       FloatingPointError: a loss is not finite.
     """
-    console = console or Console()
+    console = console or Console(quiet=not processes.is_first())
     directory = pathlib.Path(self.directory)
     directory.mkdir(parents=True, exist_ok=True)
     vocabulary = Vocabulary(self.vocabulary)
@@ -113,7 +123,7 @@ class TrainJob:
     return self._export(trainer, directory)
 
   def _trainer(self) -> train.Trainer:
-    mesh = partitioning.make_mesh(*self.mesh) if self.mesh else None
+    mesh = partitioning.mesh_of(self.mesh)
     config, params = self._start(mesh)
     return train.Trainer(
         config,
@@ -159,7 +169,7 @@ class TrainJob:
   def _export(self, trainer, directory: pathlib.Path) -> pathlib.Path:
     """Writes weights, vocabulary and curve; replaces those of earlier runs."""
     model, ready = directory / "model", directory / "model.new"
-    shutil.rmtree(ready, ignore_errors=True)
+    processes.on_first(lambda: shutil.rmtree(ready, ignore_errors=True))
     checkpoints.save_hugging_face(
         ready,
         trainer.config,
@@ -167,9 +177,13 @@ class TrainJob:
         self.export_dtype,
         vocabulary=self.vocabulary,
     )
-    shutil.copyfile(directory / "log.jsonl", ready / "log.jsonl")
-    shutil.rmtree(model, ignore_errors=True)
-    return ready.rename(model)
+
+    def replace():
+      shutil.copyfile(directory / "log.jsonl", ready / "log.jsonl")
+      shutil.rmtree(model, ignore_errors=True)
+      return ready.rename(model)
+
+    return processes.on_first(replace)
 
 
 @contextlib.contextmanager
@@ -196,11 +210,11 @@ class _TrainProgress(progress.Progress):
         progress.TimeElapsedColumn(),
         progress.TextColumn("elapsed"),
         progress.TimeRemainingColumn(),
-        progress.TextColumn("left, loss {task.fields[loss]:.3f}"),
+        progress.TextColumn("left, {task.fields[loss]}"),
         console=console,
         speed_estimate_period=600,
     )
-    self._task = self.add_task("", total=num_steps, loss=float("nan"))
+    self._task = self.add_task("", total=num_steps, loss="compiling")
     self._is_first = True
 
   def show_step(self, step: int, loss: float) -> None:
@@ -208,7 +222,7 @@ class _TrainProgress(progress.Progress):
     if self._is_first:
       self.reset(self._task, completed=step)
       self._is_first = False
-    self.update(self._task, completed=step, loss=loss)
+    self.update(self._task, completed=step, loss=f"loss {loss:.3f}")
 
   def show_row(self, row: dict[str, Any]) -> None:
     """Prints a row of the curve above the bar."""

@@ -22,13 +22,14 @@ FLOORS = (
     "standardize acceptance verification theory statistics",
     "layers attention cache stacks network packing partitioning",
     "law texts drafts decoding_types loop_state decoding",
-    "atomic vocabulary corpora batching metrics programs prompts humaneval"
-    " checkpoints tasks model inputs"
-    " draft placement decode_result decoder t5x_options t5x_decoding"
-    " t5x_decode_fn t5x_model t5x_checkpoints t5x_plugin",
+    "atomic processes vocabulary corpora batching metrics programs prompts"
+    " humaneval paper_data benchmarks seqio_tasks tasks prompt_tasks"
+    " checkpoints model inputs draft placement decode_result"
+    " decoder t5x_options t5x_decoding t5x_decode_fn t5x_model t5x_checkpoints"
+    " t5x_plugin",
     "decode_batches decode_files decode_job decode_summary distill gin_flags"
-    " grow optimizers train train_curve train_data train_job train_quality"
-    " train_state trace experiments report",
+    " grow optimizers process_flags train train_curve train_data train_job"
+    " train_quality train_state trace experiments report tpu",
 )
 FLOOR_OF = {
     name: number

@@ -15,6 +15,7 @@ import numpy as np
 import safetensors
 from safetensors.numpy import save_file
 
+from spec_t5x import processes
 from spec_t5x.checkpoints import files, hugging_face_config, layout, names
 from spec_t5x.checkpoints.layout import TensorSpec
 from spec_t5x.checkpoints.reader import Reader, as_reader
@@ -184,6 +185,8 @@ def save_hugging_face(
 ) -> pathlib.Path:
   """Writes a Hugging Face T5 directory, at most one shard in memory.
 
+  In a job of several processes all must call it, and the first one writes.
+
   Args:
     directory: where to; must be new or empty.
     config: architecture of the model.
@@ -214,6 +217,11 @@ def save_hugging_face(
       for path, shape in shapes.items()
   }
   shards = _shards(sizes, max_shard_bytes)
+  if not processes.is_first():
+    # Parts of each tensor may be here.
+    for path in shapes:
+      reader.read(path)
+    return pathlib.Path(directory)
   with files.atomic_directory(directory) as temporary:
     _write_json(temporary / CONFIG, fields)
     if vocabulary is not None:

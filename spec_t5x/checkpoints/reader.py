@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import jax.numpy as jnp
 import numpy as np
 
+from spec_t5x import processes
 from spec_t5x.checkpoints import layout
 from spec_t5x.checkpoints.layout import TensorSpec
 from spec_t5x.config import T5Config
@@ -37,7 +38,10 @@ class Reader(Protocol):
 
 
 class TreeReader:
-  """Parameters that are already in memory, shown as a checkpoint."""
+  """Parameters that are already in memory, shown as a checkpoint.
+
+  If devices of several processes hold them, all must read at once.
+  """
 
   vocabulary = None
 
@@ -66,7 +70,7 @@ class TreeReader:
 
   def read(self, path: str) -> np.ndarray:
     """See `Reader.read`."""
-    return np.asarray(self._arrays[path])
+    return processes.fetch(self._arrays[path])
 
 
 def as_reader(
