@@ -10,10 +10,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
-from spec_t5x import inputs, placement, standardize
+from spec_t5x import (
+    inputs,
+    partitioning,
+    placement,
+    processes,
+    standardize,
+)
 from spec_t5x.drafts import NgramTable
 from spec_t5x.law import Law, Sampling
 from spec_t5x.model import Model
@@ -34,6 +40,7 @@ def overlaps(
     texts: Sequence[Sequence[int]],
     temperature: float,
     lenience: float = 1.0,
+    mesh: Mesh | None = None,
 ) -> list[dict[str, Any]]:
   """Returns the overlap of both laws at every token of every text.
 
@@ -47,25 +54,31 @@ def overlaps(
     lenience: l in (0, 1]. At temperature 0 it acts before the laws become
       one-hot: the overlap is 1 where p of the draft's argmax is at least l
       times the largest p.
+    mesh: devices for the target and the texts; None for one.
 
   Returns:
     One row per text: `tokens`, and `overlap`, one value per token.
   """
   num_ids = inputs.num_ids(target, draft, None)
   overlap_of, weights = _jitted_overlap(
-      target, draft, num_ids, temperature, lenience
+      target, draft, num_ids, temperature, lenience, mesh
   )
+  parts = mesh.shape["data"] if mesh else 1
+  size = -(-_BATCH // parts) * parts
+  sharding = partitioning.batch_sharding(mesh) if mesh else None
   rows = {}
   order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-  for first in range(0, len(order), _BATCH):
-    numbers = order[first : first + _BATCH]
+  for first in range(0, len(order), size):
+    numbers = order[first : first + size]
     # A full batch of few lengths compiles few programs.
-    filled = numbers + numbers[:1] * (_BATCH - len(numbers))
+    filled = numbers + numbers[:1] * (size - len(numbers))
     padded = [
         _padded(name, [ids[i] for i in filled], num_ids)
         for name, ids in (("sources", sources), ("texts", texts))
     ]
-    values = np.asarray(overlap_of(weights, *padded))
+    with partitioning.on_mesh(mesh):
+      values = overlap_of(weights, *partitioning.put(padded, sharding))
+    values = processes.fetch(values)
     rows |= dict(zip(numbers, values, strict=False))
   return [
       {
@@ -82,10 +95,10 @@ def _padded(name: str, rows: Sequence[Sequence[int]], num_ids: int):
   return inputs.pad_to(inputs.token_array(name, rows, num_ids), 32)
 
 
-def _jitted_overlap(target, draft, num_ids, temperature, lenience):
+def _jitted_overlap(target, draft, num_ids, temperature, lenience, mesh):
   """Returns the overlap of a batch of texts, and the weights it takes."""
-  target_scorer, target_params = placement.place_target(target, None)
-  proposer, draft_params = placement.place_draft(draft, 1, None, "replicated")
+  target_scorer, target_params = placement.place_target(target, mesh)
+  proposer, draft_params = placement.place_draft(draft, 1, mesh, "replicated")
   scorers = (target_scorer, proposer.scorer)
   sampling = Sampling(greedy=False, num_ids=num_ids)
 

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
-from spec_t5x import decoding
+from spec_t5x import decoding, partitioning, placement, processes
 from spec_t5x.decoder import Decoder, Request
 from spec_t5x.decoding_types import Decoded
 from spec_t5x.types import Context, Params, Scorer
@@ -45,22 +46,32 @@ def timed_decode(decoder: Decoder, request: Request) -> TimedDecode:
   Raises:
     FloatingPointError: a model's logits are not finite.
   """
-  encode_seconds, contexts = seconds(
-      lambda: _start(decoder.models, decoder.weights, request.ids)
+  models, settings, weights = decoder.models, request.settings, decoder.weights
+  num_rows = len(request.rows.limit)
+  ids, rows = placement.place_batch(
+      decoder.mesh, settings.num_decodes, request.ids, request.rows
   )
-  decode_seconds, decoded = seconds(
-      lambda: _generate(
-          decoder.models,
-          request.settings,
-          decoder.weights,
-          contexts,
-          request.rows,
-      )
-  )
-  decoded = jax.device_get(decoded)
+  with partitioning.on_mesh(decoder.mesh):
+    encode_seconds, contexts = seconds(lambda: _start(models, weights, ids))
+    decode_seconds, decoded = seconds(
+        lambda: _generate(models, settings, weights, contexts, rows)
+    )
+  decoded = jax.tree.map(lambda x: x[:num_rows], processes.fetch(decoded))
   if not decoded.finite.all():
     raise FloatingPointError("The logits of a model are not finite.")
   return TimedDecode(encode_seconds, decode_seconds, decoded)
+
+
+def lower_decode(decoder: Decoder, request: Request) -> jax.stages.Lowered:
+  """The program of a whole decode, to be compiled and looked at."""
+  decode = jax.jit(decoding.decode, static_argnums=(0, 1))
+  return decode.lower(
+      decoder.models,
+      request.settings,
+      decoder.weights,
+      request.ids,
+      request.rows,
+  )
 
 
 class Pair(NamedTuple):
@@ -102,6 +113,7 @@ def step_seconds(
     length: int,
     repeats: int,
     steps: int = 32,
+    mesh: Mesh | None = None,
 ) -> list[list[float]]:
   """Seconds of one model call in a jitted loop, for several models in turn.
 
@@ -112,21 +124,27 @@ def step_seconds(
     repeats: measurements of each; all models are measured before any is
       measured again, so that a slow spell of the machine hits all.
     steps: calls per measurement.
+    mesh: devices that the parameters lie on, each part of `data` of which gets
+      `inputs`; None for one.
 
   Returns:
     For each model, `repeats` values. Compile and warm-up are left out.
   """
+  if mesh is not None:
+    inputs = np.repeat(inputs, mesh.shape["data"], axis=0)
+    inputs = partitioning.put(inputs, partitioning.batch_sharding(mesh))
   loops = []
-  for scorer, params, block in scorers:
-    context = jax.jit(scorer.start)(params, inputs)
-    loop = _step_loop(scorer, inputs.shape[0], length, block, steps)
-    jax.block_until_ready(loop(params, context))
-    loops.append((loop, params, context))
-  values = [[] for _ in loops]
-  for _ in range(repeats):
-    for taken, (loop, params, context) in zip(values, loops, strict=True):
-      elapsed, _ = seconds(lambda: loop(params, context))  # noqa: B023
-      taken.append(elapsed / steps)
+  with partitioning.on_mesh(mesh):
+    for scorer, params, block in scorers:
+      context = jax.jit(scorer.start)(params, inputs)
+      loop = _step_loop(scorer, inputs.shape[0], length, block, steps)
+      jax.block_until_ready(loop(params, context))
+      loops.append((loop, params, context))
+    values = [[] for _ in loops]
+    for _ in range(repeats):
+      for taken, (loop, params, context) in zip(values, loops, strict=True):
+        elapsed, _ = seconds(lambda: loop(params, context))  # noqa: B023
+        taken.append(elapsed / steps)
   return values
 
 
