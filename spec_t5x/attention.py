@@ -89,6 +89,12 @@ class MultiHeadAttention(nn.Module):
     self.dropout = nn.Dropout(self.dropout_rate, broadcast_dims=(-2,))
 
   def _heads(self, x: Float[Array, "batch block joined"]):
+    # A TPU wants heads laid out apart. Without the barrier its compiler lays
+    # out the kernel behind `x` that way, in every step of a draft, though `x`
+    # is smaller. On a CPU kernels are packed and nothing is laid out again.
+    rows = x.size // x.shape[-1]
+    if rows < self.emb_dim and not self.packed:
+      x = jax.lax.optimization_barrier(x)
     x = x.reshape(*x.shape[:-1], self.num_heads, self.head_dim)
     return layers.with_sharding_constraint(x, _HEADS_AXES)
 

@@ -152,7 +152,15 @@ class T5Scorer:
       index: Int[Array, " batch"],
   ) -> tuple[Float[Array, "batch block vocab"], Cache]:
     """Appends a block at each row's own index; see `types.Scorer.extend`."""
-    return self._apply("extend", params, tokens, index, cache, context)
+    logits, cache = self._apply("extend", params, tokens, index, cache, context)
+    with nn_partitioning.axis_rules(self.axis_rules):
+      constrain = nn_partitioning.with_sharding_constraint
+      # Each device projects to its part of the vocabulary. They exchange that
+      # once: a law in parts would take a sum over devices at every step of
+      # sampling, and split the laws of the draft too, which they meet.
+      logits = constrain(logits, ("batch", "length", "vocab"))
+      logits = constrain(logits, ("batch", "length", None))
+    return logits, cache
 
   def _apply(self, method: str, params: Params, *args):
     with nn_partitioning.axis_rules(self.axis_rules):
