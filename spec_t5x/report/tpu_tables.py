@@ -1,0 +1,169 @@
+"""Compiled for TPUs, and predicted from that: nothing here was run on one."""
+
+import pathlib
+from collections.abc import Callable, Sequence
+
+from spec_t5x import atomic
+from spec_t5x.experiments.cells import CellStore
+from spec_t5x.report import tpu_rows
+from spec_t5x.report.table import Table
+from spec_t5x.report.tables import Row, to_csv
+from spec_t5x.tpu import chips
+
+_INTRODUCTION = """\
+# The loop on TPUs: compiled and predicted
+
+Nothing here was run on a TPU. Programs were compiled by the TPU compiler for
+described chips; times are those of a roofline, the greater of bytes over
+bandwidth and operations over peak, from exact counts of one device's work. A
+roofline is a lower bound: it leaves out the fixed cost of operations, and the
+latency of collectives between chips. It errs most for the smallest draft.
+"""
+
+
+def walltime_table(rows: Sequence[Row]) -> Table:
+  """Table 2, the paper's figures beside ours."""
+  return Table.of(
+      "slice,task,draft,T,gamma,alpha|printed,c|printed,c|predicted,"
+      "v(gamma)|predicted,expected speed|printed,measured speed|printed,"
+      "speed with c|predicted,speed with c and v|predicted,"
+      "with encoders|predicted",
+      [
+          [
+              row["slice"],
+              row["task"],
+              row["draft"],
+              f"{row['temperature']:g}",
+              str(row["gamma"]),
+              f"{row['alpha']:.2f}",
+              f"{row['paper_cost_coefficient']:.2f}",
+              f"{row['cost_coefficient']:.3f}",
+              f"{row['verify_ratio']:.3f}",
+              f"{row['paper_expected_speed']:.1f}x",
+              f"{row['paper_speed']:.1f}x",
+              f"{row['predicted_speed']:.2f}x",
+              f"{row['predicted_speed_v']:.2f}x",
+              f"{row['predicted_speed_encoders']:.2f}x",
+          ]
+          for row in rows
+      ],
+  )
+
+
+def cost_table(rows: Sequence[Row]) -> Table:
+  """Work of each call on one device."""
+  return Table.of(
+      "slice,task,model,call,weights GB|computed,caches MB|computed,"
+      "activations MB|computed,operations G|computed,ms|predicted,"
+      "over a target step|predicted",
+      [
+          [
+              row["slice"],
+              row["task"],
+              row["model"],
+              f"block of {row['block']}" if row["block"] else "encoder",
+              f"{row['weight_bytes'] / 1e9:.3f}",
+              f"{row['cache_bytes'] / 1e6:.1f}",
+              f"{row['activation_bytes'] / 1e6:.1f}",
+              f"{row['flops'] / 1e9:.1f}",
+              f"{1e3 * row['seconds']:.3f}",
+              f"{row['over_target_step']:.3f}",
+          ]
+          for row in rows
+      ],
+  )
+
+
+def compiled_table(rows: Sequence[Row]) -> Table:
+  """Memory on one device, and one iteration of the loop, as compiled."""
+  return Table.of(
+      "slice,draft,task,T,gamma,arguments GB|compiled,temporaries GB|compiled,"
+      "share of memory|compiled,collectives an iteration|compiled,"
+      "their MB|compiled,relayouts an iteration|compiled,their MB|compiled,"
+      "relayouts outside MB|compiled,padding of the loop's arrays|compiled,"
+      "compile s|measured",
+      [
+          [
+              row["slice"],
+              row["draft"],
+              row["task"],
+              f"{row['temperature']:g}",
+              str(row["gamma"]),
+              f"{row['argument_bytes'] / 1e9:.2f}",
+              f"{row['temporary_bytes'] / 1e9:.2f}",
+              f"{row['memory_share']:.0%}",
+              row["collectives"] or "none",
+              f"{row['collective_bytes'] / 1e6:.2f}",
+              str(row["relayouts"]),
+              f"{row['relayout_bytes'] / 1e6:.2f}",
+              f"{row['outside_relayout_bytes'] / 1e6:.1f}",
+              f"{row['carried_padded_bytes'] / row['carried_bytes'] - 1:.1%}",
+              f"{row['compile_seconds']:.0f}",
+          ]
+          for row in rows
+      ],
+  )
+
+
+def chip_table() -> Table:
+  """The published figures that the roofline divides by."""
+  return Table.of(
+      "chip,memory GB|printed,bandwidth GB/s|printed,bfloat16 Tflop/s|printed,"
+      "source",
+      [
+          [
+              chip.name,
+              f"{chip.memory / 1e9:.1f}",
+              f"{chip.bandwidth / 1e9:.0f}",
+              f"{chip.peak / 1e12:.0f}",
+              chip.source,
+          ]
+          for chip in chips.CHIPS.values()
+      ],
+  )
+
+
+def build(directory: pathlib.Path) -> list[pathlib.Path]:
+  """Writes `tpu.md` and a CSV of each table; returns the files.
+
+  The same cells give the same bytes.
+
+  Args:
+    directory: holds `cells`.
+  """
+  store = CellStore(directory / "cells")
+  written, sections = [], [_INTRODUCTION]
+  for name, title, rows_of, columns, table in _TABLES:
+    rows = rows_of(store)
+    written.append(directory / f"{name}.csv")
+    atomic.write_text(written[-1], to_csv(rows, columns))
+    sections.append(f"## {title}\n\n{table(rows).markdown()}")
+  sections.append(f"## Chips\n\n{chip_table().markdown()}")
+  written.append(directory / "tpu.md")
+  atomic.write_text(written[-1], "\n".join(sections))
+  return written
+
+
+_TABLES: tuple[tuple[str, str, Callable, list[str], Callable], ...] = (
+    (
+        "walltime",
+        "Table 2: compiled and predicted, the paper's figures beside it",
+        tpu_rows.walltime_rows,
+        tpu_rows.WALLTIME_COLUMNS,
+        walltime_table,
+    ),
+    (
+        "compiled",
+        "Programs as compiled, on one device",
+        tpu_rows.compiled_rows,
+        tpu_rows.COMPILED_COLUMNS,
+        compiled_table,
+    ),
+    (
+        "costs",
+        "Model calls",
+        tpu_rows.cost_rows,
+        tpu_rows.COST_COLUMNS,
+        cost_table,
+    ),
+)

@@ -1,0 +1,1 @@
+"""The loop for TPUs: compiled by their compiler, timed by a roofline."""
