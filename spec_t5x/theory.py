@@ -40,6 +40,29 @@ def expected_tokens(alpha: ArrayLike, gamma: ArrayLike) -> Floats:
   return np.where(alpha == 1, gamma + 1, tokens)[()]
 
 
+def alpha_of_tokens(tokens: float, gamma: int) -> float:
+  """Returns the alpha at which equation 1 gives so many tokens.
+
+  Args:
+    tokens: per target call, from 1 to gamma + 1.
+    gamma: at least 1.
+
+  Raises:
+    ValueError: if an argument is out of range.
+  """
+  _checked("gamma", gamma, 1)
+  _checked("tokens", tokens, 1, gamma + 1)
+  low, high = 0.0, 1.0
+  # Equation 1 rises with alpha; halving 60 times leaves nothing of a float.
+  for _ in range(60):
+    middle = (low + high) / 2
+    if expected_tokens(middle, gamma) < tokens:
+      low = middle
+    else:
+      high = middle
+  return high
+
+
 def expected_tokens_positionwise(acceptance: ArrayLike) -> float:
   """Returns the expected tokens per target call from rates by position.
 

@@ -86,6 +86,15 @@ def test_expected_tokens_at_the_ends():
   np.testing.assert_allclose(near, 8 - 28e-12, rtol=1e-15)
 
 
+@pytest.mark.parametrize("gamma", [1, 3, 10])
+def test_alpha_of_tokens_undoes_equation_1(gamma):
+  for alpha in (0.0, 0.01, 0.5, 0.886, 0.999, 1.0):
+    tokens = theory.expected_tokens(alpha, gamma)
+    assert theory.alpha_of_tokens(tokens, gamma) == pytest.approx(
+        alpha, abs=1e-9
+    )
+
+
 def test_gamma_zero_is_plain_decoding():
   assert theory.walltime_improvement(0.8, 0, 0.1) == 1
   assert theory.operations_growth(0.8, 0, 0.1) == 1
@@ -189,6 +198,14 @@ def test_rejection_sampling_at_the_ends():
         (
             lambda: theory.best_gamma(0.5, 0.1, max_gamma=-1),
             "`max_gamma` must be at least 0. Got -1.",
+        ),
+        (
+            lambda: theory.alpha_of_tokens(4.1, 3),
+            r"`tokens` must be in \[1, 4\]. Got 4.1.",
+        ),
+        (
+            lambda: theory.alpha_of_tokens(1, 0),
+            "`gamma` must be at least 1. Got 0.",
         ),
         (
             lambda: theory.expected_tokens_positionwise([0.5, 1.5]),
