@@ -38,6 +38,7 @@ setuptools.setup(
         "huggingface_hub",
         "jax",
         "jaxtyping",
+        "jinja2",
         "matplotlib",
         "numpy",
         "optax",

@@ -172,21 +172,37 @@ class DecodeStatistics:
     Raises:
       ValueError: if `confidence` is out of range.
     """
-    if not 0 < confidence < 1:
-      raise ValueError(f"`confidence` must be in (0, 1). Got {confidence}.")
-    if not self.tested:
-      return math.nan, math.nan
-    z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
-    n, rate = self.tested, self.alpha_hat
-    centre = rate + z2 / (2 * n)
-    spread = math.sqrt(z2 * (rate * (1 - rate) + z2 / (4 * n)) / n)
-    scale = 1 + z2 / n
-    low, high = (centre - spread) / scale, (centre + spread) / scale
-    return max(0.0, low), min(1.0, high)
+    return wilson_interval(self.accepted, self.tested, confidence)
 
   def to_dict(self) -> dict[str, Any]:
     """Returns the counts for JSON; `from_row(**d)` restores them."""
     return dataclasses.asdict(self)
+
+
+def wilson_interval(
+    successes: int, trials: int, confidence: float = 0.95
+) -> tuple[float, float]:
+  """Returns Wilson's interval for a rate; NaNs without trials.
+
+  Args:
+    successes: at most as many as trials.
+    trials: taken as independent and alike.
+    confidence: in (0, 1).
+
+  Raises:
+    ValueError: if `confidence` is out of range.
+  """
+  if not 0 < confidence < 1:
+    raise ValueError(f"`confidence` must be in (0, 1). Got {confidence}.")
+  if not trials:
+    return math.nan, math.nan
+  z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
+  rate = successes / trials
+  centre = rate + z2 / (2 * trials)
+  spread = math.sqrt(z2 * (rate * (1 - rate) + z2 / (4 * trials)) / trials)
+  scale = 1 + z2 / trials
+  low, high = (centre - spread) / scale, (centre + spread) / scale
+  return max(0.0, low), min(1.0, high)
 
 
 def _divide(numerator: float, denominator: float) -> float:

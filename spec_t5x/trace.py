@@ -9,17 +9,17 @@ import io
 import itertools
 import os
 import pathlib
+import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from spec_t5x import decoding
+from spec_t5x import atomic, decoding, processes
 from spec_t5x.decoder import Decoder
-from spec_t5x.vocabulary import Vocabulary
 
 STYLES = {
     "accepted": "green",
@@ -29,6 +29,30 @@ STYLES = {
 }
 
 _EXPORT_WIDTH = 100
+_TITLE = "Speculative decoding"
+_PAGE = f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{_TITLE}</title>
+<style>
+{{stylesheet}}
+body {{{{ color: {{foreground}}; background-color: {{background}}; }}}}
+</style>
+</head>
+<body>
+<pre><code>{{code}}</code></pre>
+</body>
+</html>
+"""
+
+
+class Spelling(Protocol):
+  """What spells tokens: a `Vocabulary`, or pieces noted down."""
+
+  def piece(self, token: int) -> str:
+    """Returns a token as it stands in the middle of a text."""
+    ...
 
 
 class Segment(NamedTuple):
@@ -76,16 +100,16 @@ def trace(
   while not after.finished.all():
     state, proposal = iterate(*arguments, state)
     before, after = after, _visible(state)
-    drafted = jax.device_get(proposal._replace(probs=None))
+    drafted = processes.fetch(proposal._replace(probs=None))
     iterations.append(_segments(before, after, drafted))
-  if not state.finite.all():
+  if not after.finite.all():
     raise FloatingPointError("The logits of a model are not finite.")
   return iterations
 
 
 def _visible(state: decoding.State) -> decoding.State:
   """Copies a state to the host, but for the caches."""
-  return jax.device_get(state._replace(target_cache=(), draft_cache=()))
+  return processes.fetch(state._replace(target_cache=(), draft_cache=()))
 
 
 def _segments(before, after, proposal) -> list[Segment]:
@@ -112,16 +136,22 @@ def _segments(before, after, proposal) -> list[Segment]:
   ]
 
 
+def spelt(segment: Segment, spelling: Spelling) -> dict[str, Any]:
+  """A segment for JSON, with the pieces of its tokens."""
+  pieces = [spelling.piece(token) for token in segment.tokens]
+  return {**segment._asdict(), "pieces": pieces}
+
+
 def render(
     iterations: Sequence[Sequence[Segment]],
-    vocabulary: Vocabulary | None,
+    spelling: Spelling | None,
     title: str,
 ) -> RenderableType:
   """Returns a trace for a terminal, one line per iteration.
 
   Args:
     iterations: as returned by `trace`.
-    vocabulary: spells the tokens; None shows their ids.
+    spelling: spells the tokens; None shows their ids.
     title: put above.
   """
   table = Table(box=None, header_style="dim")
@@ -131,7 +161,7 @@ def render(
   table.add_column("untested", style=STYLES["untested"])
   text = Text()
   for number, segments in enumerate(iterations, 1):
-    spelt = {segment.kind: _spell(segment, vocabulary) for segment in segments}
+    spelt = {segment.kind: _spell(segment, spelling) for segment in segments}
     line = Text()
     for kind in ("accepted", "rejected", "target"):
       line.append(spelt.get(kind, ""), STYLES[kind])
@@ -160,9 +190,12 @@ def export(
   )
   console.print(*shown, sep="\n")
   if pathlib.Path(path).suffix == ".svg":
-    console.save_svg(str(path), title="Speculative decoding")
+    page = console.export_svg(title=_TITLE)
+    # A viewer's own font does; a fetched one needs a network.
+    page = re.sub(r"@font-face \{.*?\}\s*", "", page, flags=re.DOTALL)
   else:
-    console.save_html(str(path))
+    page = console.export_html(code_format=_PAGE)
+  atomic.write_text(path, page)
 
 
 def check_file(path: str | os.PathLike[str]) -> None:
@@ -171,10 +204,10 @@ def check_file(path: str | os.PathLike[str]) -> None:
     raise ValueError(f"`trace_file` must end in .svg or .html. Got {path}.")
 
 
-def _spell(segment: Segment, vocabulary: Vocabulary | None) -> str:
-  if vocabulary is None:
+def _spell(segment: Segment, spelling: Spelling | None) -> str:
+  if spelling is None:
     return "".join(f" {token}" for token in segment.tokens)
-  return "".join(map(vocabulary.piece, segment.tokens))
+  return "".join(map(spelling.piece, segment.tokens))
 
 
 def _count(segments: Iterable[Segment], kind: str) -> int:

@@ -58,10 +58,11 @@ class SweepJob:
       )
       progress.update(bar, description="all cells", completed=len(cells))
     rows = tables.walltime_rows(directory)
-    console.print(Markdown(tables.alpha_markdown(tables.alpha_rows(directory))))
-    console.print(Markdown(tables.walltime_markdown(rows)))
+    alphas = tables.alpha_table(tables.alpha_rows(directory))
+    for table in (alphas, tables.walltime_table(rows)):
+      console.print(Markdown(table.markdown()))
     for temperature in self.sweep.temperatures:
-      row = build.best(rows, temperature)
+      row = tables.best(rows, temperature)
       console.print(
           f"Fastest at temperature {temperature:g}: {row['draft']}, gamma"
           f" {row['gamma']}, {row['measured_speed']:.2f}x"

@@ -1,11 +1,11 @@
 """One text, decoded plainly and speculatively, timed in turn."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from spec_t5x import metrics
-from spec_t5x.corpora import Pair
 from spec_t5x.decoder import Decoder
 from spec_t5x.experiments import timing
 
@@ -18,21 +18,27 @@ class TimedExample:
   """
 
   def __init__(
-      self, pair: Pair, number: int, plain: Decoder, speculative: Decoder
+      self,
+      source: str | Sequence[int],
+      reference: str,
+      number: int,
+      plain: Decoder,
+      speculative: Decoder,
   ):
     """Decodes once each way, which compiles, and fixes the common length.
 
     Args:
-      pair: source text and reference.
+      source: text, or token ids with EOS.
+      reference: what should come out.
       number: of the text in its split; names its random numbers.
       plain: the target alone.
       speculative: the same with a draft.
     """
     both = {"plain": plain, "speculative": speculative}
-    self.row = {"example": number, "reference": pair.target}
+    self.row = {"example": number, "reference": reference}
     requests, lengths = {}, []
     for which, decoder in both.items():
-      requests[which] = decoder.prepare([pair.source], example_ids=[number])
+      requests[which] = decoder.prepare([source], example_ids=[number])
       decoded = timing.timed_decode(decoder, requests[which]).decoded
       lengths.append(int(decoded.counts.emitted[0]))
       self.row[which] = {

@@ -5,17 +5,28 @@ from collections.abc import Sequence
 
 from spec_t5x import atomic
 from spec_t5x.report import (
-    figures,
-    lenience_tables,
+    claims_acceptance,
+    claims_reprojection,
+    claims_speed,
+    findings,
     measures,
+    page,
+    run_figures,
     tables,
     theory_figures,
     theory_tables,
 )
+from spec_t5x.report.sections import SECTIONS, Section
+
+_CLAIMS = (
+    *claims_acceptance.CLAIMS,
+    *claims_speed.CLAIMS,
+    *claims_reprojection.CLAIMS,
+)
 
 
 def build(results: pathlib.Path) -> list[pathlib.Path]:
-  """Writes the tables and figures of theory and of all runs.
+  """Writes tables and figures of theory and of all runs, findings and page.
 
   The same cells give the same bytes.
 
@@ -30,9 +41,20 @@ def build(results: pathlib.Path) -> list[pathlib.Path]:
   """
   if not results.is_dir():
     raise FileNotFoundError(f"There is no directory of results {results}.")
-  written = build_theory(results / "theory")
   runs = measures.runs(results)
-  return written + build_runs(runs, results) if runs else written
+  written = build_theory(results / "theory")
+  if runs:
+    written += build_runs(runs, results)
+  theory = claims_speed.theory_finding()
+  found = findings.findings(_CLAIMS, runs)
+  missing = findings.unmeasured(_CLAIMS, found)
+  markdown = findings.to_markdown(theory, found, missing)
+  html = page.render(results, runs, [theory, *found], missing)
+  return [
+      *written,
+      _write(results / "FINDINGS.md", markdown),
+      _write(results / "index.html", html),
+  ]
 
 
 def build_theory(directory: pathlib.Path) -> list[pathlib.Path]:
@@ -53,54 +75,34 @@ def build_runs(
   directory = results / "tables"
   directory.mkdir(exist_ok=True)
   written = []
-  for name, rows_of, columns, render in (
-      (
-          "walltime",
-          tables.walltime_rows,
-          tables.WALLTIME_COLUMNS,
-          tables.walltime_markdown,
-      ),
-      ("alpha", tables.alpha_rows, tables.ALPHA_COLUMNS, tables.alpha_markdown),
-      (
-          "lenience",
-          lenience_tables.rows,
-          lenience_tables.COLUMNS,
-          lenience_tables.to_markdown,
-      ),
-  ):
-    rows = {run: rows_of(run) for run in runs}
-    written += [
-        _write(directory / f"{name}.csv", tables.to_csv(_flat(rows), columns)),
-        _write(directory / f"{name}.md", _sections(rows, results, render)),
-    ]
-  for run in runs:
-    rows = tables.walltime_rows(run)
+  for section in SECTIONS:
+    rows = {run: of_run for run in runs if (of_run := section.rows(run))}
     if rows:
-      folder = run / "figures"
-      folder.mkdir(exist_ok=True)
-      written += figures.speed_against_gamma(rows, folder / "speed")
-      written += figures.tokens_against_gamma(rows, folder / "tokens")
+      written += _write_section(section, rows, results, directory)
+  for run in runs:
+    written += run_figures.draw(run)
   return written
 
 
-def _flat(rows: dict[pathlib.Path, list[tables.Row]]) -> list[tables.Row]:
-  return [row for of_run in rows.values() for row in of_run]
-
-
-def _sections(rows, results: pathlib.Path, render) -> str:
-  return "\n".join(
-      f"### {run.relative_to(results).as_posix()}\n\n{render(of_run)}"
+def _write_section(section: Section, rows, results, directory):
+  flat = [row for of_run in rows.values() for row in of_run]
+  text = "\n".join(
+      f"### {run.relative_to(results).as_posix()}\n\n"
+      f"{section.table(of_run).markdown()}"
       for run, of_run in rows.items()
-      if of_run
   )
+  return [
+      _write(
+          directory / f"{section.name}.csv",
+          tables.to_csv(flat, section.columns),
+      ),
+      _write(
+          directory / f"{section.name}.md",
+          f"## {section.title}\n\n{section.note}\n\n{text}",
+      ),
+  ]
 
 
 def _write(path: pathlib.Path, text: str) -> pathlib.Path:
   atomic.write_text(path, text)
   return path
-
-
-def best(rows: Sequence[tables.Row], temperature: float) -> tables.Row | None:
-  """The row of the greatest measured speed at a temperature."""
-  chosen = [row for row in rows if row["temperature"] == temperature]
-  return max(chosen, key=lambda row: row["measured_speed"], default=None)

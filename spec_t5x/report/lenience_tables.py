@@ -1,64 +1,129 @@
-"""Alpha against lenience (Leviathan et al. 2023, A.5 and Table 5), measured."""
+"""Lenience (Leviathan et al. 2023, A.5 and Table 5): what it gains and costs.
+
+Beside alpha stand the distance from the target's law, and the speed: as the
+paper predicts it from alpha and c, and as measured.
+"""
 
 import itertools
 import pathlib
 from collections.abc import Sequence
 
+from spec_t5x import theory
+from spec_t5x.experiments import sweep_settings
 from spec_t5x.experiments.alpha import cell_name
 from spec_t5x.experiments.cells import CellStore
+from spec_t5x.experiments.sweep import walltime_name
 from spec_t5x.report import measures, reference
-from spec_t5x.report.tables import Row, markdown, run_name, run_settings
+from spec_t5x.report.table import Table, interval, number
+from spec_t5x.report.tables import Row, run_name, run_settings
 
 COLUMNS = (
     "task,draft,temperature,lenience,alpha,alpha_low,alpha_high,tokens,"
-    "paper_alpha,run"
+    "distance,distance_low,distance_high,gamma,predicted_speed,"
+    "measured_speed,measured_low,measured_high,target_quality,"
+    "speculative_quality,paper_alpha,paper_speed,run"
 ).split(",")
 
 
 def rows(run: pathlib.Path) -> list[Row]:
-  """All alphas of a run that has leniences below 1, else none."""
+  """All leniences of a run that has any below 1, else none."""
   settings, store = run_settings(run), CellStore(run / "cells")
   leniences = settings.get("leniences")
   if not leniences:
     return []
-  found = []
-  for about in itertools.product(
-      settings["drafts"], settings["temperatures"], (1.0, *leniences)
-  ):
-    if cell_name(*about) not in store:
-      continue
-    alpha = measures.alpha(store, *about)
-    draft, temperature, lenience = about
-    found.append(
-        {
-            "task": settings["task"],
-            "draft": draft,
-            "temperature": temperature,
-            "lenience": lenience,
-            "alpha": alpha.estimate.value,
-            "alpha_low": alpha.estimate.low,
-            "alpha_high": alpha.estimate.high,
-            "tokens": alpha.tokens,
-            "paper_alpha": reference.paper_alpha(settings["task"], *about),
-            "run": run_name(run),
-        }
+  gamma = sweep_settings.middle(settings["gammas"])
+  return [
+      _row(run, settings, store, gamma, *about)
+      for about in itertools.product(
+          settings["drafts"], settings["temperatures"], (1.0, *leniences)
+      )
+      if cell_name(*about) in store
+  ]
+
+
+def _row(run, settings, store, gamma, draft, temperature, lenience) -> Row:
+  about = (draft, temperature, lenience)
+  alpha = measures.alpha(store, *about)
+  distance = measures.distance(store, *about).estimate
+  task = settings["task"]
+  row = {
+      "task": task,
+      "draft": draft,
+      "temperature": temperature,
+      "lenience": lenience,
+      "alpha": alpha.estimate.value,
+      "alpha_low": alpha.estimate.low,
+      "alpha_high": alpha.estimate.high,
+      "tokens": alpha.tokens,
+      "distance": distance.value,
+      "distance_low": distance.low,
+      "distance_high": distance.high,
+      "gamma": gamma,
+      "paper_alpha": reference.paper_alpha(task, *about),
+      "paper_speed": reference.paper_lenience_speed(task, *about),
+      "run": run_name(run),
+  }
+  return row | _speed(store, row)
+
+
+def _speed(store: CellStore, row: Row) -> Row:
+  """Speed and quality, as far as their cells are finished."""
+  name = walltime_name(
+      *(row[key] for key in ("draft", "temperature", "gamma", "lenience"))
+  )
+  keys = ("predicted_speed", "measured_speed", "measured_low", "measured_high")
+  found = dict.fromkeys((*keys, "target_quality", "speculative_quality"))
+  if f"cost-{row['draft']}" in store:
+    costs = measures.step_costs(store, row["draft"])
+    found["predicted_speed"] = float(
+        theory.walltime_improvement(
+            row["alpha"],
+            row["gamma"],
+            costs.cost_coefficient,
+            costs.verify_ratio(row["gamma"]),
+        )
     )
+  if name in store:
+    cell = measures.walltime(store, name)
+    found |= zip(keys[1:], cell.speed, strict=True)
+    found["target_quality"] = cell.about["plain_quality"]
+    found["speculative_quality"] = cell.about["speculative_quality"]
   return found
 
 
-def to_markdown(rows: Sequence[Row]) -> str:
-  """A line per draft and temperature, a column per lenience; paper's behind."""
-  leniences = list(dict.fromkeys(row["lenience"] for row in rows))
-  lines = {}
-  for row in rows:
-    paper = row["paper_alpha"]
-    text = f"{row['alpha']:.2f}" + ("" if paper is None else f" ({paper:g})")
-    key = row["draft"], row["temperature"]
-    lines.setdefault(key, {})[row["lenience"]] = text
-  return markdown(
-      ["draft", "T", *(f"l = {lenience:g} (paper)" for lenience in leniences)],
+def table(rows: Sequence[Row]) -> Table:
+  """A line per draft, temperature and lenience."""
+  return Table.of(
+      "draft,T,lenience,alpha|measured,distance from the target|measured,"
+      "gamma,speed with c and v|predicted,speed|measured,"
+      "quality plain / lenient|measured,alpha|printed,speed|printed",
       [
-          [draft, f"{temperature:g}", *(cells.get(l, "") for l in leniences)]
-          for (draft, temperature), cells in lines.items()
+          [
+              row["draft"],
+              f"{row['temperature']:g}",
+              f"{row['lenience']:g}",
+              interval(row["alpha"], row["alpha_low"], row["alpha_high"]),
+              f"{row['distance']:.3f}",
+              str(row["gamma"]),
+              number(row["predicted_speed"], unit="x"),
+              _measured(row),
+              _quality(row),
+              number(row["paper_alpha"]),
+              number(row["paper_speed"], ".1f", "x"),
+          ]
+          for row in rows
       ],
   )
+
+
+def _measured(row: Row) -> str:
+  keys = ("measured_speed", "measured_low", "measured_high")
+  if row["measured_speed"] is None:
+    return ""
+  return interval(*(row[key] for key in keys), "x")
+
+
+def _quality(row: Row) -> str:
+  if row["target_quality"] is None:
+    return ""
+  return f"{row['target_quality']:.1f} / {row['speculative_quality']:.1f}"

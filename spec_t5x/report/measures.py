@@ -22,11 +22,11 @@ class Interval(NamedTuple):
   high: float
 
 
-class Alpha(NamedTuple):
-  """Acceptance rate of one draft at one temperature.
+class PositionMean(NamedTuple):
+  """A mean over positions of texts that the target generated.
 
   Attributes:
-    estimate: mean overlap of both laws, with a 95% interval over texts.
+    estimate: the mean, with a 95% interval over texts.
     tokens: positions averaged over.
   """
 
@@ -36,22 +36,44 @@ class Alpha(NamedTuple):
 
 def alpha(
     store: CellStore, draft: str, temperature: float, lenience: float = 1.0
-) -> Alpha:
-  """Corollary 3.6 over texts of the target (paper 1, section 4.2).
+) -> PositionMean:
+  """Corollary 3.6 over texts of the target (paper 1, section 4.2)."""
+  _, rows = store.read(cell_name(draft, temperature, lenience))
+  sums = np.array([sum(row["overlap"]) for row in rows])
+  return _mean(sums, [row["tokens"] for row in rows])
+
+
+def distance(
+    store: CellStore, draft: str, temperature: float, lenience: float
+) -> PositionMean:
+  """Distance from the target's law that a lenience below 1 makes (A.5).
+
+  The total variation between the law of a token and the target's, wherever
+  that token is tested: what lenience accepts above the exact test,
+  sum(min(p / l, q)) - sum(min(p, q)), see `verification.verify_tokens`. At
+  temperature 0 it is the share of tokens that are not the target's.
+  """
+  sums = []
+  for value in (lenience, 1.0):
+    _, rows = store.read(cell_name(draft, temperature, value))
+    sums.append(np.array([sum(row["overlap"]) for row in rows]))
+  return _mean(sums[0] - sums[1], [row["tokens"] for row in rows])
+
+
+def _mean(sums: np.ndarray, tokens: Sequence[int]) -> PositionMean:
+  """Mean over positions of the sums of texts, with a 95% interval.
 
   Positions of one text are alike, so the interval is that of a ratio of sums
   over texts, not over positions.
   """
-  _, rows = store.read(cell_name(draft, temperature, lenience))
-  sums = np.array([sum(row["overlap"]) for row in rows])
-  tokens = np.array([row["tokens"] for row in rows])
+  tokens = np.array(tokens)
   mean = sums.sum() / tokens.sum()
   residuals = sums - mean * tokens
   error = math.sqrt((residuals**2).sum()) / tokens.sum()
   half = statistics.NormalDist().inv_cdf(0.975) * error
-  # An acceptance rate is a probability; round-off may lift a sum above 1.
+  # Both are probabilities; round-off may lift a sum above 1.
   clip = lambda x: float(min(1.0, max(0.0, x)))
-  return Alpha(
+  return PositionMean(
       Interval(clip(mean), clip(mean - half), clip(mean + half)),
       int(tokens.sum()),
   )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 # Our roles and tasks under the names of Leviathan et al. 2023.
 _TASKS = {"ende": "EnDe", "summ": "CNNDM"}
+_TARGETS = {task: f"T5-XXL {name}" for task, name in _TASKS.items()}
 _DRAFTS = {
     "small": "T5-small",
     "base": "T5-base",
@@ -42,6 +43,21 @@ def _walltimes() -> dict[tuple[str, str, float], PaperRow]:
   }
 
 
+def paper_task(task: str) -> str | None:
+  """The paper's name of a task that has its role."""
+  return _TASKS.get(task)
+
+
+def paper_target(task: str) -> str | None:
+  """The paper's name of the target that a task is decoded with (Table 3)."""
+  return _TARGETS.get(task)
+
+
+def paper_draft(draft: str) -> str | None:
+  """The paper's name of the draft in the role of ours."""
+  return _DRAFTS.get(draft)
+
+
 def paper_row(task: str, draft: str, temperature: float) -> PaperRow | None:
   """The printed row whose draft has the role of ours, if there is one."""
   key = (_TASKS.get(task, ""), _DRAFTS.get(draft, ""), temperature)
@@ -59,8 +75,12 @@ def paper_alpha(
   if temperature not in (0, 1):
     return None
   if lenience == 1:
-    target, column = f"T5-XXL {_TASKS.get(task)}", f"alpha_t{temperature:g}"
-    rows = [r for r in table("leviathan_table3") if r["target"] == target]
+    column = f"alpha_t{temperature:g}"
+    rows = [
+        row
+        for row in table("leviathan_table3")
+        if row["target"] == _TARGETS.get(task)
+    ]
   else:
     sampling = "standard" if temperature else "argmax"
     column = f"lenience_{lenience:g}"
@@ -71,3 +91,18 @@ def paper_alpha(
     ]
   found = {row["draft"]: row.get(column) for row in rows}.get(name)
   return float(found) if found else None
+
+
+def paper_lenience_speed(
+    task: str, draft: str, temperature: float, lenience: float
+) -> float | None:
+  """The speed that A.5 states for a draft of this role, if it does."""
+  if task != "ende" or temperature not in (0, 1):
+    return None
+  key = ("standard" if temperature else "argmax", _DRAFTS.get(draft))
+  found = {
+      float(row["lenience"]): float(row["speed"])
+      for row in table("leviathan_lenience_speed")
+      if (row["sampling"], row["draft"]) == key
+  }
+  return found.get(lenience)

@@ -10,6 +10,7 @@ from typing import Any
 from spec_t5x import theory
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.report import measures, reference
+from spec_t5x.report.table import Table, interval, number
 
 Row = dict[str, Any]
 
@@ -30,9 +31,14 @@ def run_name(run: pathlib.Path) -> str:
   return f"{run.parent.name}/{run.name}"
 
 
+def provenance(run: pathlib.Path) -> dict[str, Any]:
+  """Where the run comes from, see `experiments.provenance`."""
+  return json.loads((run / "provenance.json").read_text("utf-8"))
+
+
 def run_settings(run: pathlib.Path) -> dict[str, Any]:
-  """The fields of the run's `Sweep`."""
-  return json.loads((run / "provenance.json").read_text("utf-8"))["settings"]
+  """What the run was asked to measure, such as the fields of its `Sweep`."""
+  return provenance(run).get("settings", {})
 
 
 def _weights_name(name: str) -> str:
@@ -47,7 +53,7 @@ def walltime_rows(run: pathlib.Path) -> list[Row]:
       _walltime_row(run, settings, store, name)
       for name in store.names("walltime-")
   ]
-  order = list(settings["drafts"])
+  order = list(settings.get("drafts", ()))
   return sorted(
       rows,
       key=lambda r: (order.index(r["draft"]), r["temperature"], r["gamma"]),
@@ -95,11 +101,17 @@ def _walltime_row(run, settings, store: CellStore, name: str) -> Row:
   }
 
 
+def best(rows: Sequence[Row], temperature: float | None = None) -> Row | None:
+  """The row of the greatest measured speed, at a temperature or at any."""
+  chosen = [row for row in rows if temperature in (None, row["temperature"])]
+  return max(chosen, key=lambda row: row["measured_speed"], default=None)
+
+
 def alpha_rows(run: pathlib.Path) -> list[Row]:
   """Table 3 of Leviathan et al. 2023, measured; whole rows only."""
   settings, store = run_settings(run), CellStore(run / "cells")
   rows = []
-  for draft in settings["drafts"]:
+  for draft in settings.get("drafts", ()):
     if any(f"alpha-{draft}-t{t}" not in store for t in (0, 1)):
       continue
     alphas = [measures.alpha(store, draft, t) for t in (0, 1)]
@@ -135,59 +147,57 @@ def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
   return stream.getvalue()
 
 
-def markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-  """Renders a table in Markdown."""
-  lines = [head, ["---"] * len(head), *body]
-  return "".join("| " + " | ".join(line) + " |\n" for line in lines)
-
-
-def walltime_markdown(rows: Sequence[Row]) -> str:
-  """The walltime table as a reader wants it: ranges in brackets."""
-  head = (
-      "draft,T,gamma,alpha,c,v(gamma),tokens a target call,predicted (c),"
-      "predicted (c and v),**measured**,without encoders,target ms/token,"
-      "quality,paper alpha,paper speed"
-  ).split(",")
-  body = [
+def walltime_table(rows: Sequence[Row]) -> Table:
+  """The walltime table as a reader wants it."""
+  return Table.of(
+      "draft,T,gamma,alpha|measured,c|measured,v(gamma)|measured,"
+      "tokens a target call|measured,speed with c|predicted,"
+      "speed with c and v|predicted,speed|measured,"
+      "speed without encoders|measured,target ms/token|measured,"
+      "quality plain / speculative|measured,alpha|printed,speed|printed",
       [
-          row["draft"],
-          f"{row['temperature']:g}",
-          str(row["gamma"]),
-          f"{row['alpha']:.2f} [{row['alpha_low']:.2f},"
-          f" {row['alpha_high']:.2f}]",
-          f"{row['cost_coefficient']:.3f}",
-          f"{row['verify_ratio']:.2f}",
-          f"{row['block_efficiency']:.2f}",
-          f"{row['predicted_speed']:.2f}x",
-          f"{row['predicted_speed_measured_v']:.2f}x",
-          f"**{row['measured_speed']:.2f}x** [{row['measured_low']:.2f},"
-          f" {row['measured_high']:.2f}]",
-          f"{row['decode_speed']:.2f}x",
-          f"{row['target_milliseconds']:.2f}",
-          f"{row['target_quality']:.1f} / {row['speculative_quality']:.1f}",
-          _cell(row["paper_alpha"]),
-          f"{row['paper_speed']:g}x" if row["paper_speed"] else "",
-      ]
-      for row in rows
-  ]
-  return markdown(head, body)
+          [
+              row["draft"],
+              f"{row['temperature']:g}",
+              str(row["gamma"]),
+              interval(row["alpha"], row["alpha_low"], row["alpha_high"]),
+              f"{row['cost_coefficient']:.3f}",
+              f"{row['verify_ratio']:.2f}",
+              f"{row['block_efficiency']:.2f}",
+              f"{row['predicted_speed']:.2f}x",
+              f"{row['predicted_speed_measured_v']:.2f}x",
+              interval(
+                  row["measured_speed"],
+                  row["measured_low"],
+                  row["measured_high"],
+                  "x",
+              ),
+              f"{row['decode_speed']:.2f}x",
+              f"{row['target_milliseconds']:.2f}",
+              f"{row['target_quality']:.1f} / {row['speculative_quality']:.1f}",
+              number(row["paper_alpha"]),
+              number(row["paper_speed"], ".1f", "x"),
+          ]
+          for row in rows
+      ],
+  )
 
 
-def alpha_markdown(rows: Sequence[Row]) -> str:
+def alpha_table(rows: Sequence[Row]) -> Table:
   """The alpha table, ours beside the paper's."""
-  head = (
-      "task,draft,alpha T=0,alpha T=1,tokens,paper alpha T=0,paper alpha T=1"
-  ).split(",")
-  body = [
+  return Table.of(
+      "task,draft,alpha T=0|measured,alpha T=1|measured,tokens,"
+      "alpha T=0|printed,alpha T=1|printed",
       [
-          row["task"],
-          row["draft"],
-          f"{row['alpha_t0']:.2f}",
-          f"{row['alpha_t1']:.2f}",
-          str(row["tokens"]),
-          _cell(row["paper_alpha_t0"]),
-          _cell(row["paper_alpha_t1"]),
-      ]
-      for row in rows
-  ]
-  return markdown(head, body)
+          [
+              row["task"],
+              row["draft"],
+              f"{row['alpha_t0']:.2f}",
+              f"{row['alpha_t1']:.2f}",
+              str(row["tokens"]),
+              number(row["paper_alpha_t0"]),
+              number(row["paper_alpha_t1"]),
+          ]
+          for row in rows
+      ],
+  )

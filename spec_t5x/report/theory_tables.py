@@ -12,7 +12,8 @@ import numpy as np
 
 from spec_t5x import theory
 from spec_t5x.report import reference
-from spec_t5x.report.tables import Row, markdown, to_csv
+from spec_t5x.report.table import Table
+from spec_t5x.report.tables import Row, to_csv
 
 # What the figures of the paper show.
 ALPHAS = tuple(round(0.5 + 0.01 * i, 2) for i in range(41))
@@ -153,9 +154,11 @@ def csv_of(name: str) -> str:
   return to_csv(rows, list(rows[0]))
 
 
-def _table1_markdown() -> str:
-  return markdown(
-      ["alpha", "gamma", "operations", "paper", "speed", "paper"],
+def table1_table() -> Table:
+  """Table 1 for readers, the printed values beside ours."""
+  return Table.of(
+      "alpha,gamma,operations|computed,operations|printed,speed|computed,"
+      "speed|printed",
       [
           [
               f"{row['alpha']:g}",
@@ -170,20 +173,23 @@ def _table1_markdown() -> str:
   )
 
 
-def _figure3_markdown() -> str:
+def figure3_table() -> Table:
+  """The grid of Figure 3, ours before the value read off the plot."""
   printed = [row for row in figure3() if row["paper_gamma"]]
   cell = lambda row: f"{row['gamma']} / {row['paper_gamma']}"
   of_cost = lambda cost: [r for r in printed if r["cost_coefficient"] == cost]
   alphas = [row["alpha"] for row in of_cost(FIGURE3_COSTS[0])]
-  return markdown(
-      ["c", *(f"alpha {alpha:.2f}" for alpha in alphas)],
+  return Table.of(
+      ",".join(["c", *(f"alpha {alpha:.2f}" for alpha in alphas)]),
       [[f"{cost:g}", *map(cell, of_cost(cost))] for cost in FIGURE3_COSTS],
   )
 
 
-def _table4_markdown() -> str:
-  return markdown(
-      "task,draft,T,gamma,alpha,c,expected,range,paper,agrees".split(","),
+def table4_table() -> Table:
+  """Table 4's expected speeds for readers."""
+  return Table.of(
+      "task,draft,T,gamma,alpha|printed,c|printed,expected|computed,"
+      "range|computed,expected|printed,agrees,measured speed|printed",
       [
           [
               row["task"],
@@ -192,20 +198,22 @@ def _table4_markdown() -> str:
               str(row["gamma"]),
               f"{row['alpha']:.2f}",
               f"{row['cost_coefficient']:.2f}",
-              f"{row['expected_speed']:.2f}",
+              f"{row['expected_speed']:.2f}X",
               f"{row['expected_low']:.2f} to {row['expected_high']:.2f}",
-              f"{row['paper_expected_speed']:.1f}",
+              f"{row['paper_expected_speed']:.1f}X",
               "yes" if row["agrees"] else "no",
+              f"{row['paper_measured_speed']:.1f}X",
           ]
           for row in table4()
       ],
   )
 
 
-def _rejection_markdown() -> str:
+def rejection_table() -> Table:
+  """A.2 for readers."""
   keys = ("alpha", "rejection_acceptance")
-  return markdown(
-      ["s", "alpha", "rejection sampling"],
+  return Table.of(
+      "s,alpha|computed,rejection sampling|computed",
       [
           [f"{row['draft_exponent']:g}", *(f"{row[key]:.3f}" for key in keys)]
           for row in rejection()
@@ -216,14 +224,16 @@ def _rejection_markdown() -> str:
 def report() -> str:
   """The tables for readers, in Markdown."""
   sections = {
-      "Table 1: operations and speed, c = 0": _table1_markdown(),
+      "Table 1: operations and speed, c = 0": table1_table(),
       "Figure 3: best gamma; ours / reference, checked against the plot": (
-          _figure3_markdown()
+          figure3_table()
       ),
-      "Table 4: expected speed": _table4_markdown(),
+      "Table 4: expected speed": table4_table(),
       (
           "A.2: acceptance against rejection sampling; target 1 / rank over"
           f" {ZIPF_TOKENS:,} tokens, draft 1 / rank^s"
-      ): _rejection_markdown(),
+      ): rejection_table(),
   }
-  return "\n".join(f"### {title}\n\n{body}" for title, body in sections.items())
+  return "\n".join(
+      f"### {title}\n\n{table.markdown()}" for title, table in sections.items()
+  )

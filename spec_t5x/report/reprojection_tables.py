@@ -1,0 +1,159 @@
+"""Does re-projecting the encoder's output explain speeds above the formula?
+
+A baseline that projects cross-attention keys and values in every step is slower
+by a factor, and speculative decoding that does not is faster by that factor
+than Theorem 3.8 says (Leviathan et al. 2023, A.3). The factor is measured here
+by input length, forced and as the compiler makes it.
+"""
+
+import pathlib
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+
+from spec_t5x import theory
+from spec_t5x.decoding_types import Counts
+from spec_t5x.experiments.cells import CellStore
+from spec_t5x.experiments.reprojection import PROJECTIONS
+from spec_t5x.report.table import Table
+from spec_t5x.report.tables import Row, run_name
+from spec_t5x.statistics import DecodeStatistics
+
+COLUMNS = (
+    "length,gamma,alpha,step_ratio,plain_ratio_as_written,"
+    "plain_ratio_every_step,formula_once,formula_every_step,speed_once,"
+    "speed_as_written,speed_every_step,speed_against_reprojecting,run"
+).split(",")
+PROGRAM_COLUMNS = "projection,matmuls_in_loops,projections,device,run".split(
+    ","
+)
+
+
+def rows(run: pathlib.Path) -> list[Row]:
+  """A row per input length; none if the run measured no re-projection."""
+  store = CellStore(run / "cells")
+  found = [
+      _row(store, run, name)
+      for name in store.names("decode-n")
+      if name.replace("decode", "steps", 1) in store
+  ]
+  return sorted(found, key=lambda row: row["length"])
+
+
+def _row(store: CellStore, run: pathlib.Path, name: str) -> Row:
+  about, decodes = store.read(name)
+  _, steps = store.read(name.replace("decode", "steps", 1))
+  step = {
+      (row["projection"], row["model"], row["block"]): statistics.median(
+          row["seconds"]
+      )
+      for row in steps
+  }
+  counts = DecodeStatistics.pool(
+      DecodeStatistics.from_row(*Counts(**row["once"]["speculative"]["counts"]))
+      for row in decodes
+  )
+  formula = lambda projection: float(
+      theory.walltime_improvement(
+          counts.alpha_hat,
+          about["gamma"],
+          step[projection, "draft", 1] / step[projection, "target", 1],
+      )
+  )
+  return {
+      "length": about["length"],
+      "gamma": about["gamma"],
+      "alpha": counts.alpha_hat,
+      "step_ratio": step["every_step", "target", 1] / step["once", "target", 1],
+      "formula_once": formula("once"),
+      "formula_every_step": formula("every_step"),
+      **_ratios(decodes),
+      "run": run_name(run),
+  }
+
+
+def _ratios(decodes: Sequence[Row]) -> Row:
+  """Medians over passes of ratios of the seconds of all texts."""
+  seconds = {
+      (projection, which): np.sum(
+          [
+              np.add(
+                  row[projection][which]["encode_seconds"],
+                  row[projection][which]["decode_seconds"],
+              )
+              for row in decodes
+          ],
+          axis=0,
+      )
+      for projection in PROJECTIONS
+      for which in ("plain", "speculative")
+  }
+  ratio = lambda above, below: float(np.median(seconds[above] / seconds[below]))
+  plain = ("once", "plain")
+  return {
+      "plain_ratio_as_written": ratio(("as_written", "plain"), plain),
+      "plain_ratio_every_step": ratio(("every_step", "plain"), plain),
+      **{
+          f"speed_{projection}": ratio(
+              (projection, "plain"), (projection, "speculative")
+          )
+          for projection in PROJECTIONS
+      },
+      "speed_against_reprojecting": ratio(
+          ("every_step", "plain"), ("once", "speculative")
+      ),
+  }
+
+
+def programs(run: pathlib.Path) -> list[Row]:
+  """What the compiler left in the loop, for each way to project."""
+  store = CellStore(run / "cells")
+  found = []
+  for name in store.names("program"):
+    about, counted = store.read(name)
+    found += [row | about | {"run": run_name(run)} for row in counted]
+  return found
+
+
+def table(rows: Sequence[Row]) -> Table:
+  """A line per input length."""
+  ratios = ("step_ratio", "plain_ratio_every_step", "plain_ratio_as_written")
+  speeds = COLUMNS[6:-1]
+  return Table.of(
+      "input tokens,gamma,alpha|measured,"
+      "target step: every step / once|measured,"
+      "plain decoding: every step / once|measured,"
+      "plain decoding: as written / once|measured,"
+      "Thm 3.8 once|predicted,Thm 3.8 every step|predicted,"
+      "speed once|measured,speed as written|measured,"
+      "speed every step|measured,"
+      "once against plain every step|measured",
+      [
+          [
+              str(row["length"]),
+              str(row["gamma"]),
+              f"{row['alpha']:.2f}",
+              *(f"{row[key]:.2f}" for key in ratios),
+              *(f"{row[key]:.2f}x" for key in speeds),
+          ]
+          for row in rows
+      ],
+  )
+
+
+def program_table(rows: Sequence[Row]) -> Table:
+  """A line per way to project."""
+  return Table.of(
+      "projection,matrix products in the loop|measured,"
+      "projections of the decoder,compiled for",
+      [
+          [
+              row["projection"].replace("_", " "),
+              str(row["matmuls_in_loops"]),
+              str(row["projections"]),
+              row["device"],
+          ]
+          for row in rows
+      ],
+  )

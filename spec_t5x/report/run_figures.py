@@ -1,0 +1,170 @@
+"""All figures of a run, each with the words that stand for it."""
+
+import functools
+import itertools
+import pathlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from spec_t5x.report import (
+    figures,
+    lenience_tables,
+    position_tables,
+    prediction_tables,
+    tables,
+    timeline,
+    traces,
+)
+
+
+class Figure(NamedTuple):
+  """A figure of a run.
+
+  Attributes:
+    name: of its file, without suffix.
+    caption: what it shows.
+    alternative: what one would read aloud instead of showing it.
+    draw: writes it, given a path without suffix, and returns the files.
+  """
+
+  name: str
+  caption: str
+  alternative: str
+  draw: Callable[[pathlib.Path], list[pathlib.Path]]
+
+
+def of_run(run: pathlib.Path) -> list[Figure]:
+  """The figures that the cells of a run allow."""
+  return [
+      *_against_gamma(run),
+      *_against_theory(run),
+      *_lenience(run),
+      *_timelines(run),
+  ]
+
+
+def draw(run: pathlib.Path) -> list[pathlib.Path]:
+  """Writes all figures and traces of a run; returns the files."""
+  folder = run / "figures"
+  chosen, traced = of_run(run), traces.read(run)
+  if not chosen and not traced:
+    return []
+  folder.mkdir(exist_ok=True)
+  written = []
+  for figure in chosen:
+    written += figure.draw(folder / figure.name)
+  for each in traced:
+    written += traces.draw(each, folder)
+  return written
+
+
+def _against_gamma(run: pathlib.Path) -> list[Figure]:
+  rows = tables.walltime_rows(run)
+  if not rows:
+    return []
+  best = tables.best(rows)
+  drafts = ", ".join(dict.fromkeys(row["draft"] for row in rows))
+  return [
+      Figure(
+          "speed",
+          "Speed against gamma: measured (with the range of the passes), and"
+          " predicted by Theorem 3.8 with c alone and with the measured v.",
+          f"Curves for the drafts {drafts}. The fastest measured is"
+          f" {best['draft']} with gamma {best['gamma']} at temperature"
+          f" {best['temperature']:g}, {best['measured_speed']:.2f} times plain"
+          " decoding.",
+          functools.partial(figures.speed_against_gamma, rows),
+      ),
+      Figure(
+          "tokens",
+          "Tokens per target call against gamma: measured, and predicted by"
+          " Equation 1 with one alpha.",
+          f"Curves for the drafts {drafts}. At the greatest gamma"
+          f" {best['draft']} makes"
+          f" {_longest(rows, best)['block_efficiency']:.2f} tokens a call.",
+          functools.partial(figures.tokens_against_gamma, rows),
+      ),
+  ]
+
+
+def _against_theory(run: pathlib.Path) -> list[Figure]:
+  predictions = prediction_tables.rows(run)
+  if not predictions:
+    return []
+  longest = position_tables.of_longest_blocks(position_tables.rows(run))
+  error = {row["form"]: row for row in prediction_tables.errors(predictions)}
+  percent = lambda form: f"{100 * error[form]['mean_absolute_error']:.0f}%"
+  return [
+      Figure(
+          "positions",
+          "Acceptance by place in the block, measured with 95% intervals;"
+          f" places of fewer than {figures.FEW_TESTS} tests are left out."
+          " Dashed: alpha over all positions (Corollary 3.6).",
+          "One curve per draft over places 1 to"
+          f" {longest[-1]['gamma']}; the table has the numbers.",
+          functools.partial(figures.acceptance_by_place, longest),
+      ),
+      Figure(
+          "predictions",
+          "Speed predicted by Theorem 3.8 against the measured one, without"
+          " encoders. Hollow: c alone; filled: measured v, acceptance by"
+          " place, and the two-token draft step.",
+          "On the diagonal prediction and measurement are equal. The mean"
+          f" absolute error is {percent('c')} with c alone and"
+          f" {percent('all steps')} with everything measured.",
+          functools.partial(figures.predicted_against_measured, predictions),
+      ),
+  ]
+
+
+def _longest(rows, best):
+  """The row of the greatest gamma, else like the best one."""
+  same = lambda row: all(
+      row[key] == best[key] for key in ("draft", "temperature")
+  )
+  return max(filter(same, rows), key=lambda row: row["gamma"])
+
+
+def _lenience(run: pathlib.Path) -> list[Figure]:
+  rows = [row for row in lenience_tables.rows(run) if row["measured_speed"]]
+  if not rows:
+    return []
+  farthest = max(rows, key=lambda row: row["distance"])
+  return [
+      Figure(
+          "lenience",
+          "What lenience gains and what it costs: distance from the target's"
+          " law against speed, both measured.",
+          f"One curve per draft. The farthest is {farthest['draft']} with"
+          f" lenience {farthest['lenience']:g} at temperature"
+          f" {farthest['temperature']:g}: distance"
+          f" {farthest['distance']:.2f}, speed"
+          f" {farthest['measured_speed']:.2f}.",
+          functools.partial(figures.distance_against_speed, rows),
+      )
+  ]
+
+
+def _timelines(run: pathlib.Path) -> list[Figure]:
+  found = []
+  for draft, group in itertools.groupby(
+      timeline.rows(run), key=lambda row: row["draft"]
+  ):
+    rows = list(group)
+    took = ", ".join(
+        f"{timeline.label(row)}: {row['target_calls']} target calls,"
+        f" {row['measured_ms']:.0f} ms"
+        for row in rows
+    )
+    found.append(
+        Figure(
+            f"timeline-{draft}",
+            f"One decode with the draft {draft}, call by call, each as long as"
+            " measured by itself; the black mark is where the decode as a"
+            " whole ended (Figure 5).",
+            f"Encoders first, then rounds of draft steps and a target call."
+            f" {took}.",
+            functools.partial(timeline.draw, rows),
+        )
+    )
+  return found
