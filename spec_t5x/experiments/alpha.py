@@ -41,13 +41,15 @@ def overlaps(
     temperature: float,
     lenience: float = 1.0,
     mesh: Mesh | None = None,
+    top_p: float = 0.0,
 ) -> list[dict[str, Any]]:
   """Returns the overlap of both laws at every token of every text.
 
   Args:
     target: the model that generated the texts.
     draft: the model or table to compare.
-    sources: token ids of the inputs, EOS included.
+    sources: token ids of the inputs, EOS included; of decoder-only models the
+      prompts, without.
     texts: token ids that the target generated, EOS included.
     temperature: of both laws; below 1e-4 the overlap is 1 where the argmax
       agrees and 0 elsewhere.
@@ -55,14 +57,22 @@ def overlaps(
       one-hot: the overlap is 1 where p of the draft's argmax is at least l
       times the largest p.
     mesh: devices for the target and the texts; None for one.
+    top_p: mass of the nucleus that both laws keep; 0 for all tokens.
 
   Returns:
     One row per text: `tokens`, and `overlap`, one value per token.
   """
   num_ids = inputs.num_ids(target, draft, None)
+  sampling = Sampling(greedy=False, num_ids=num_ids, top_p=top_p)
   overlap_of, weights = _jitted_overlap(
-      target, draft, num_ids, temperature, lenience, mesh
+      target, draft, sampling, temperature, lenience, mesh
   )
+  # A prompt is the beginning of its text.
+  skipped = [0] * len(texts)
+  if target.config.decoder_only:
+    skipped = list(map(len, sources))
+    texts = [[*ids, *text] for ids, text in zip(sources, texts, strict=True)]
+    sources = [[]] * len(texts)
   parts = mesh.shape["data"] if mesh else 1
   size = -(-_BATCH // parts) * parts
   sharding = partitioning.batch_sharding(mesh) if mesh else None
@@ -83,10 +93,12 @@ def overlaps(
   return [
       {
           "example": i,
-          "tokens": len(text),
-          "overlap": [round(float(value), 6) for value in rows[i][: len(text)]],
+          "tokens": len(text) - skip,
+          "overlap": [
+              round(float(value), 6) for value in rows[i][skip : len(text)]
+          ],
       }
-      for i, text in enumerate(texts)
+      for i, (text, skip) in enumerate(zip(texts, skipped, strict=True))
   ]
 
 
@@ -95,12 +107,11 @@ def _padded(name: str, rows: Sequence[Sequence[int]], num_ids: int):
   return inputs.pad_to(inputs.token_array(name, rows, num_ids), 32)
 
 
-def _jitted_overlap(target, draft, num_ids, temperature, lenience, mesh):
+def _jitted_overlap(target, draft, sampling, temperature, lenience, mesh):
   """Returns the overlap of a batch of texts, and the weights it takes."""
   target_scorer, target_params = placement.place_target(target, mesh)
   proposer, draft_params = placement.place_draft(draft, 1, mesh, "replicated")
   scorers = (target_scorer, proposer.scorer)
-  sampling = Sampling(greedy=False, num_ids=num_ids)
 
   @jax.jit
   def overlap(

@@ -2,6 +2,7 @@
 
 import functools
 
+import jax
 import numpy as np
 import pytest
 import toy_models
@@ -89,3 +90,49 @@ def test_a_model_against_itself():
     rows = alpha.overlaps(model(), model(), ragged(2), ragged(3), temperature)
     values = np.concatenate([row["overlap"] for row in rows])
     np.testing.assert_allclose(values, 1, atol=1e-5)
+
+
+def nucleus(probs, mass):
+  """The most probable tokens up to a mass, one position at a time."""
+  kept = np.zeros_like(probs)
+  for place in np.ndindex(probs.shape[:-1]):
+    order = np.argsort(-probs[place])
+    count = np.searchsorted(np.cumsum(probs[place][order]), mass) + 1
+    chosen = order[:count]
+    kept[place][chosen] = probs[place][chosen] / probs[place][chosen].sum()
+  return kept
+
+
+@functools.cache
+def decoder_only(noise=0.0):
+  config, params = toy_models.tiny_t5(
+      0, num_encoder_layers=0, num_decoder_layers=1
+  )
+  return Model("tiny", config, toy_models.noisy(params, 0, noise))
+
+
+def test_prompts_and_a_nucleus():
+  """Overlap behind the prompts alone, each as long as its own."""
+  target, draft = decoder_only(), decoder_only(0.3)
+  prompts = [row[:-1] + [5] for row in ragged(2)]
+  texts = ragged(3)
+  rows = alpha.overlaps(target, draft, prompts, texts, 1.0, top_p=0.8)
+  whole = np.zeros((TEXTS, 2 * LENGTH), np.int32)
+  for line, prompt, text in zip(whole, prompts, texts, strict=True):
+    line[: len(prompt) + len(text)] = [*prompt, *text]
+  shifted = np.pad(whole, ((0, 0), (1, 0)))[:, :-1]
+  laws = []
+  for each in (target, draft):
+    apply = jax.jit(network.build(each.config).apply)
+    logits = apply({"params": each.params}, shifted, np.ones_like(whole))
+    laws.append(nucleus(softmax(np.asarray(logits, np.float64)), 0.8))
+  expected = np.minimum(*laws).sum(axis=-1)
+  pooled = []
+  for row, prompt, text, values in zip(
+      rows, prompts, texts, expected, strict=True
+  ):
+    assert row["tokens"] == len(text)
+    own = values[len(prompt) : len(prompt) + len(text)]
+    np.testing.assert_allclose(row["overlap"], own, atol=2e-5)
+    pooled += row["overlap"]
+  assert 0.01 < np.mean(pooled) < 0.99
