@@ -15,6 +15,7 @@ from spec_t5x.report import (
     tables,
     theory_figures,
     theory_tables,
+    tpu_tables,
 )
 from spec_t5x.report.sections import SECTIONS, Section
 
@@ -45,6 +46,9 @@ def build(results: pathlib.Path) -> list[pathlib.Path]:
   written = build_theory(results / "theory")
   if runs:
     written += build_runs(runs, results)
+  compiled = results / "tpu_compile"
+  if compiled.is_dir():
+    written += tpu_tables.build(compiled)
   theory = claims_speed.theory_finding()
   found = findings.findings(_CLAIMS, runs)
   missing = findings.unmeasured(_CLAIMS, found)

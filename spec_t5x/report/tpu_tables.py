@@ -14,10 +14,14 @@ _INTRODUCTION = """\
 # The loop on TPUs: compiled and predicted
 
 Nothing here was run on a TPU. Programs were compiled by the TPU compiler for
-described chips; times are those of a roofline, the greater of bytes over
-bandwidth and operations over peak, from exact counts of one device's work. A
-roofline is a lower bound: it leaves out the fixed cost of operations, and the
-latency of collectives between chips. It errs most for the smallest draft.
+described chips, one text at a time in bfloat16. Times are those of a roofline,
+the greater of bytes over bandwidth and operations over peak, from exact counts
+of one device's work; speeds follow by theorem 3.8 with the paper's alpha.
+
+A roofline is a lower bound: it leaves out the fixed cost of operations, and the
+latency of collectives between chips. It errs most for the smallest draft. The
+target is split over the chips of a slice, the draft is held whole by each, so c
+grows with the number of chips.
 """
 
 
