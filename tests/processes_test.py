@@ -1,17 +1,14 @@
 """Tests of jobs in several processes: the tokens of one device, one writer."""
 
 import json
-import os
 import pathlib
-import socket
-import subprocess
-import sys
 
 import pytest
+import two_processes
 
 from spec_t5x import processes
 
-TESTS = pathlib.Path(__file__).parent
+WORKER = pathlib.Path(__file__).parent / "processes_worker.py"
 CASES = ("mixed:4x2:replicated", "mixed:1:replicated")
 SLOW_CASES = (
     *(
@@ -27,47 +24,10 @@ SLOW_CASES = (
 )
 
 
-def free_port():
-  with socket.socket() as listener:
-    listener.bind(("127.0.0.1", 0))
-    return listener.getsockname()[1]
-
-
-def run_both(commands, **environment):
-  """Runs two processes at once, to their ends; returns them finished."""
-  flags = (
-      "--xla_force_host_platform_device_count=4"
-      " --xla_backend_optimization_level=0"
-  )
-  started = [
-      subprocess.Popen(
-          [sys.executable, *map(str, command)],
-          env=os.environ
-          | {
-              "JAX_PLATFORMS": "cpu",
-              "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)]),
-              "XLA_FLAGS": flags,
-          }
-          | environment,
-          stdout=subprocess.PIPE,
-          stderr=subprocess.PIPE,
-          text=True,
-      )
-      for command in commands
-  ]
-  try:
-    return [(p.communicate(), p.returncode) for p in started]
-  finally:
-    for process in started:
-      process.kill()
-
-
 def run_workers(directory, cases):
-  port = free_port()
-  worker = TESTS / "processes_worker.py"
-  ends = run_both([[worker, directory, port, i, *cases] for i in range(2)])
-  errors = "\n".join(errors for (_, errors), _ in ends)
-  assert [code for _, code in ends] == [0, 0], errors
+  port = str(two_processes.free_port())
+  command = [WORKER, directory, port]
+  two_processes.run(*([*command, str(i), *cases] for i in range(2)))
   return [json.loads((directory / f"{i}.json").read_text()) for i in range(2)]
 
 
