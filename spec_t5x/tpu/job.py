@@ -93,18 +93,23 @@ class TpuCompileJob:
 
   def settings(self) -> list[Setting]:
     """The grid, in the order in which it is compiled."""
-    axes = (
-        self.slices,
-        tuple(self.drafts),
-        tuple(self.tasks),
-        self.temperatures,
-        self.gammas,
-    )
-    grid = itertools.product(*axes)
+    # Of as many differences, those in the last axes come first.
+    axes = {
+        "temperature": self.temperatures,
+        "gamma": self.gammas,
+        "task": tuple(self.tasks),
+        "draft": tuple(self.drafts),
+        "slice": self.slices,
+    }
+    grid = itertools.product(*axes.values())
     unusual = lambda point: sum(
-        value != axis[0] for value, axis in zip(point, axes, strict=True)
+        value != axis[0]
+        for value, axis in zip(point, axes.values(), strict=True)
     )
-    return [Setting(*point) for point in sorted(grid, key=unusual)]
+    return [
+        Setting(**dict(zip(axes, point, strict=True)))
+        for point in sorted(grid, key=unusual)
+    ]
 
   def loop(self, setting: Setting) -> compiling.Loop:
     """What is compiled for a setting."""
