@@ -49,6 +49,9 @@ class Loop:
         raise ValueError(
             f"`{name}` must be at least 1. Got {getattr(self, name)}."
         )
+    for name in ("target", "draft"):
+      if getattr(self, name).decoder_only:
+        raise ValueError(f"`{name}` must have an encoder. Got none.")
 
 
 def lower(loop: Loop, devices: Sequence[jax.Device]) -> jax.stages.Lowered:
@@ -64,8 +67,8 @@ def lower(loop: Loop, devices: Sequence[jax.Device]) -> jax.stages.Lowered:
       ModelDraft(network.T5Scorer(loop.draft, whole), loop.gamma),
   )
   weights = Weights(
-      _placed_params(loop.target, mesh, partitioning.AXIS_RULES),
-      _placed_params(loop.draft, mesh, whole),
+      placed_params(loop.target, mesh, partitioning.AXIS_RULES),
+      placed_params(loop.draft, mesh, whole),
   )
   settings = Settings(
       max_length=loop.targets,
@@ -79,7 +82,9 @@ def lower(loop: Loop, devices: Sequence[jax.Device]) -> jax.stages.Lowered:
       out_shardings=partitioning.replicated(mesh),
   )
   with partitioning.on_mesh(mesh):
-    return decode.lower(models, settings, weights, *_text(loop, mesh))
+    return decode.lower(
+        models, settings, weights, *text_shapes(loop.inputs, mesh)
+    )
 
 
 def compile_loop(loop: Loop, devices: Sequence[jax.Device]) -> dict[str, Any]:
@@ -117,9 +122,10 @@ def compile_loop(loop: Loop, devices: Sequence[jax.Device]) -> dict[str, Any]:
   }
 
 
-def _placed_params(
+def placed_params(
     config: T5Config, mesh: Mesh, rules: partitioning.AxisRules
 ) -> Params:
+  """Shapes of a model's parameters, each on its devices."""
   place = lambda param, sharding: jax.ShapeDtypeStruct(
       param.shape, param.dtype, sharding=sharding
   )
@@ -127,8 +133,8 @@ def _placed_params(
   return jax.tree.map(place, dict(abstract_params(config)), shardings)
 
 
-def _text(loop: Loop, mesh: Mesh) -> tuple[jax.ShapeDtypeStruct, Rows]:
-  """Shapes of one input and of its row."""
+def text_shapes(inputs: int, mesh: Mesh) -> tuple[jax.ShapeDtypeStruct, Rows]:
+  """Shapes of one input of so many positions, and of its row."""
   sharding = partitioning.batch_sharding(mesh)
   shape = lambda shape, dtype: jax.ShapeDtypeStruct(
       shape, dtype, sharding=sharding
@@ -139,4 +145,4 @@ def _text(loop: Loop, mesh: Mesh) -> tuple[jax.ShapeDtypeStruct, Rows]:
       temperature=shape((1,), "float32"),
       keys=shape((1,), jax.eval_shape(jax.random.key, 0).dtype),
   )
-  return shape((1, loop.inputs), "int32"), rows
+  return shape((1, inputs), "int32"), rows

@@ -35,6 +35,13 @@ def test_numbers_below_1(name):
     dataclasses.replace(LOOP, **{name: 0})
 
 
+@pytest.mark.parametrize("name", ["target", "draft"])
+def test_decoder_only(name):
+  model = dataclasses.replace(TARGET, num_encoder_layers=0)
+  with pytest.raises(ValueError, match=f"`{name}` must have an encoder."):
+    dataclasses.replace(LOOP, **{name: model})
+
+
 @needs_compiler
 def test_one_chip_needs_no_collectives():
   facts = compiling.compile_loop(LOOP, chips.devices("v5e-1"))
