@@ -15,6 +15,8 @@ from spec_t5x.experiments.alpha import cell_name
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.experiments.sweep import trace_name, walltime_name
 from spec_t5x.experiments.sweep_settings import Sweep
+from spec_t5x.tpu import chips
+from spec_t5x.tpu.counting import Work
 
 STEP, ENCODE = 0.01, 0.02
 PASSES = (1.0, 1.02, 0.98)
@@ -288,4 +290,22 @@ def write_reprojection(results, *, hoisted=True):
         }
     ]
     store.write(f"decode-n{length}", {"length": length, "gamma": 3}, rows)
+  return directory
+
+
+def write_work(results):
+  """Writes a run of `tpu.reprojection`: a step takes one second, or 1.5."""
+  directory = results / "reprojection" / "tpu"
+  store = CellStore(directory / "cells")
+  record = {"settings": {"slice": "v4-1"}}
+  (directory / "provenance.json").write_text(json.dumps(record))
+  second = int(chips.CHIPS["v4"].bandwidth)
+  rows = [
+      {"projection": projection, **Work(0, size, 0, 0)._asdict()}
+      for projection, size in (
+          ("once", second),
+          ("every_step", 3 * second // 2),
+      )
+  ]
+  store.write("work-n512", {"length": 512, "slice": "v4-1"}, rows)
   return directory

@@ -7,7 +7,7 @@ wrapper of a scorer, for measuring what it costs; the loop does not know of it.
 
 import copy
 import dataclasses
-import re
+import itertools
 from typing import NamedTuple
 
 import jax
@@ -18,6 +18,7 @@ from spec_t5x.cache import Context
 from spec_t5x.decoder import Decoder
 from spec_t5x.decoding_types import Models
 from spec_t5x.drafts import ModelDraft
+from spec_t5x.tpu import hlo
 from spec_t5x.types import Cache, Params
 
 # once         keys and values are projected before the loop
@@ -27,11 +28,8 @@ from spec_t5x.types import Cache, Params
 # every_step   the same, and the compiler is kept from moving it
 PROJECTIONS = ("once", "as_written", "every_step")
 
-_MATMUL = re.compile(r" (?:dot|convolution)\(|custom-call\(.*gemm")
-_CALLEES = re.compile(
-    r"(?:calls|to_apply|body|condition|branch_computations)="
-    r"(\{[^}]*\}|%?[\w.\-]+)"
-)
+_MATMULS = ("dot", "convolution")
+_CALLS = ("body", "calls", "condition", "to_apply")
 
 
 class Encoded(NamedTuple):
@@ -129,25 +127,25 @@ def with_projection(decoder: Decoder, projection: str) -> Decoder:
   return changed
 
 
-def matmuls_in_loops(program: str) -> int:
+def matmuls_in_loops(text: str) -> int:
   """Counts the matrix products of a compiled program that loops repeat.
 
   Args:
-    program: optimised HLO, as `Compiled.as_text` gives.
+    text: the optimised program, as `Compiled.as_text` gives it.
   """
-  bodies = {}
-  for text in re.split(r"\n(?=%|ENTRY )", program):
-    head = re.match(r"(?:ENTRY )?%?([\w.\-]+) ", text)
-    if head:
-      bodies[head[1]] = text
-  callees = lambda text: re.findall(
-      r"[\w.\-]+", " ".join(_CALLEES.findall(text))
-  )
-  waiting = re.findall(r" while\(.*body=%?([\w.\-]+)", program)
+  computations = hlo.Program(text).computations
+  instructions = itertools.chain.from_iterable(computations.values())
+  loops = [i for i in instructions if i.opcode == "while"]
+  waiting = [name for loop in loops for name in loop.called("body")]
   repeated = set()
   while waiting:
     name = waiting.pop()
-    if name in bodies and name not in repeated:
+    if name not in repeated:
       repeated.add(name)
-      waiting += callees(bodies[name])
-  return sum(len(_MATMUL.findall(bodies[name])) for name in repeated)
+      for instruction in computations[name]:
+        waiting += itertools.chain(*map(instruction.called, _CALLS))
+  return sum(
+      instruction.opcode in _MATMULS
+      for name in repeated
+      for instruction in computations[name]
+  )

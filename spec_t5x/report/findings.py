@@ -88,6 +88,11 @@ class Evidence:
     return reprojection_tables.rows(self.run)
 
   @functools.cached_property
+  def work(self) -> list[Row]:
+    """Rows of `reprojection_tables.work`."""
+    return reprojection_tables.work(self.run)
+
+  @functools.cached_property
   def programs(self) -> dict[str, Row]:
     """Rows of `reprojection_tables.programs` by projection."""
     rows = reprojection_tables.programs(self.run)

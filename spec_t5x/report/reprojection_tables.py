@@ -19,11 +19,18 @@ from spec_t5x.experiments.reprojection import PROJECTIONS
 from spec_t5x.report.table import Table
 from spec_t5x.report.tables import Row, run_name
 from spec_t5x.statistics import DecodeStatistics
+from spec_t5x.tpu import chips, roofline
+from spec_t5x.tpu.counting import Work
 
 COLUMNS = (
     "length,gamma,alpha,step_ratio,plain_ratio_as_written,"
     "plain_ratio_every_step,formula_once,formula_every_step,speed_once,"
     "speed_as_written,speed_every_step,speed_against_reprojecting,run"
+).split(",")
+WORK_COLUMNS = (
+    "slice,length,weight_bytes,cache_bytes,activation_bytes,flops,"
+    "reprojecting_weight_bytes,reprojecting_flops,step_ms,"
+    "reprojecting_step_ms,step_ratio,run"
 ).split(",")
 PROGRAM_COLUMNS = "projection,matmuls_in_loops,projections,device,run".split(
     ","
@@ -116,6 +123,59 @@ def programs(run: pathlib.Path) -> list[Row]:
   return found
 
 
+def work(run: pathlib.Path) -> list[Row]:
+  """A decode step on a TPU by the roofline, projecting once and in each."""
+  store = CellStore(run / "cells")
+  found = []
+  for name in store.names("work-n"):
+    about, counted = store.read(name)
+    chip = chips.CHIPS[chips.find_slice(about["slice"]).chip]
+    once, again = (
+        Work(*(row[field] for field in Work._fields))
+        for projection in ("once", "every_step")
+        for row in counted
+        if row["projection"] == projection
+    )
+    seconds = roofline.seconds(once, chip), roofline.seconds(again, chip)
+    found.append(
+        {
+            "slice": about["slice"],
+            "length": about["length"],
+            **once._asdict(),
+            "reprojecting_weight_bytes": again.weight_bytes,
+            "reprojecting_flops": again.flops,
+            "step_ms": 1e3 * seconds[0],
+            "reprojecting_step_ms": 1e3 * seconds[1],
+            "step_ratio": seconds[1] / seconds[0],
+            "run": run_name(run),
+        }
+    )
+  return sorted(found, key=lambda row: row["length"])
+
+
+def work_table(rows: Sequence[Row]) -> Table:
+  """A line per input length."""
+  return Table.of(
+      "slice,input tokens,weights GB|computed,operations G|computed,"
+      "weights GB re-projecting|computed,operations G re-projecting|computed,"
+      "step ms|predicted,step ms re-projecting|predicted,ratio|predicted",
+      [
+          [
+              row["slice"],
+              str(row["length"]),
+              f"{row['weight_bytes'] / 1e9:.2f}",
+              f"{row['flops'] / 1e9:.0f}",
+              f"{row['reprojecting_weight_bytes'] / 1e9:.2f}",
+              f"{row['reprojecting_flops'] / 1e9:.0f}",
+              f"{row['step_ms']:.2f}",
+              f"{row['reprojecting_step_ms']:.2f}",
+              f"{row['step_ratio']:.2f}",
+          ]
+          for row in rows
+      ],
+  )
+
+
 def table(rows: Sequence[Row]) -> Table:
   """A line per input length."""
   ratios = ("step_ratio", "plain_ratio_every_step", "plain_ratio_as_written")
@@ -145,7 +205,7 @@ def table(rows: Sequence[Row]) -> Table:
 def program_table(rows: Sequence[Row]) -> Table:
   """A line per way to project."""
   return Table.of(
-      "projection,matrix products in the loop|measured,"
+      "projection,matrix products in the loop|compiled,"
       "projections of the decoder,compiled for",
       [
           [

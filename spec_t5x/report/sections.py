@@ -117,6 +117,14 @@ SECTIONS = (
         reprojection_tables.table,
     ),
     Section(
+        "reprojection_work",
+        "A step of the target on a TPU, projecting once or in every step",
+        "By a roofline, from counted bytes and operations; nothing was run.",
+        reprojection_tables.WORK_COLUMNS,
+        reprojection_tables.work,
+        reprojection_tables.work_table,
+    ),
+    Section(
         "reprojection_programs",
         "What the compiler leaves in the loop",
         "Stock T5X writes the projections into the step; the compiler may move"

@@ -15,7 +15,7 @@ import numpy as np
 
 from spec_t5x import network
 from spec_t5x.config import T5Config
-from spec_t5x.types import Params
+from spec_t5x.types import Params, Scorer
 
 
 class Work(NamedTuple):
@@ -76,7 +76,13 @@ def abstract_params(config: T5Config) -> Params:
 
 
 @functools.cache
-def extend_work(config: T5Config, block: int, length: int, inputs: int) -> Work:
+def extend_work(
+    config: T5Config,
+    block: int,
+    length: int,
+    inputs: int,
+    make_scorer: Callable[[T5Config], Scorer] = network.T5Scorer,
+) -> Work:
   """Counts an appended block: a decode step, or a verification.
 
   Args:
@@ -84,10 +90,11 @@ def extend_work(config: T5Config, block: int, length: int, inputs: int) -> Work:
     block: tokens appended.
     length: positions of the text buffer.
     inputs: positions of the inputs.
+    make_scorer: makes what is called of a configuration.
   """
 
   def count(config):
-    scorer = network.T5Scorer(config)
+    scorer = make_scorer(config)
     params, ids = abstract_params(config), _shape((1, inputs), "int32")
     context = jax.eval_shape(scorer.start, params, ids)
     cache = jax.eval_shape(lambda: scorer.init_cache(1, length))

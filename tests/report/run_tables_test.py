@@ -138,7 +138,7 @@ def test_homogeneity_against_the_closed_form():
 
 def test_homogeneity_is_noticed_only_if_it_is_missing(tmp_path):
   """The toy has one rate for all places; a control has not."""
-  # Of 12 cells one below 1e-4 by chance: 1 time in 830.
+  # Of 8 cells one below 1e-4 by chance: 1 time in 1,250.
   rows = position_tables.rows(toy_results.write(tmp_path, drafts=DRAFTS))
   assert min(row["p_value"] for row in rows if row["gamma"] > 1) > 1e-4
   falling = toy_results.write(
@@ -198,10 +198,20 @@ def test_reprojection(tmp_path):
   assert [row["matmuls_in_loops"] for row in programs] == [41, 41, 49]
 
 
+def test_work_on_a_tpu_is_priced_by_the_roofline(tmp_path):
+  run = toy_results.write_work(tmp_path)
+  [row] = reprojection_tables.work(run)
+  assert row["step_ms"] == pytest.approx(1e3)
+  assert row["step_ratio"] == pytest.approx(1.5)
+
+
 def test_every_section_holds_its_columns(run, tmp_path):
-  other = toy_results.write_reprojection(tmp_path)
+  others = [
+      toy_results.write_reprojection(tmp_path),
+      toy_results.write_work(tmp_path),
+  ]
   for section in sections.SECTIONS:
-    rows = section.rows(run) + section.rows(other)
+    rows = [row for each in (run, *others) for row in section.rows(each)]
     assert rows, section.name
     assert set(section.columns) <= set(rows[0]), section.name
     assert len(section.table(rows).body) >= 1

@@ -1,0 +1,22 @@
+r"""Compiles projecting in every step for a TPU, and counts what it would cost.
+
+  JAX_PLATFORMS=cpu python scripts/reproject_tpu.py \
+    --gin_file=configs/experiments/reprojection_tpu.gin
+
+A run that was stopped is resumed by the same command. Nothing is run.
+"""
+
+import gin
+
+from spec_t5x import gin_flags
+from spec_t5x.tpu.reprojection import TpuReprojection
+
+
+def main(_: list[str]) -> None:
+  """Runs the job that gin describes."""
+  job = gin.get_configurable(TpuReprojection)()
+  job.execute()
+
+
+if __name__ == "__main__":
+  gin_flags.run(main)
