@@ -46,9 +46,8 @@ def build(results: pathlib.Path) -> list[pathlib.Path]:
   written = build_theory(results / "theory")
   if runs:
     written += build_runs(runs, results)
-  compiled = results / "tpu_compile"
-  if compiled.is_dir():
-    written += tpu_tables.build(compiled)
+  for directory in tpu_tables.directories(results):
+    written += tpu_tables.build(directory)
   theory = claims_speed.theory_finding()
   found = findings.findings(_CLAIMS, runs)
   missing = findings.unmeasured(_CLAIMS, found)

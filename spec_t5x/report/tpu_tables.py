@@ -2,6 +2,7 @@
 
 import pathlib
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from spec_t5x import atomic
 from spec_t5x.experiments.cells import CellStore
@@ -127,6 +128,55 @@ def chip_table() -> Table:
   )
 
 
+class TpuTable(NamedTuple):
+  """One kind of table.
+
+  Attributes:
+    name: of its CSV, without suffix.
+    title: for readers.
+    rows: all rows of a store.
+    columns: of the CSV.
+    table: the same rows for readers.
+  """
+
+  name: str
+  title: str
+  rows: Callable[[CellStore], list[Row]]
+  columns: Sequence[str]
+  table: Callable[[Sequence[Row]], Table]
+
+
+TABLES = (
+    TpuTable(
+        "walltime",
+        "Table 2: compiled and predicted, the paper's figures beside it",
+        tpu_rows.walltime_rows,
+        tpu_rows.WALLTIME_COLUMNS,
+        walltime_table,
+    ),
+    TpuTable(
+        "compiled",
+        "Programs as compiled, on one device",
+        tpu_rows.compiled_rows,
+        tpu_rows.COMPILED_COLUMNS,
+        compiled_table,
+    ),
+    TpuTable(
+        "costs",
+        "Model calls",
+        tpu_rows.cost_rows,
+        tpu_rows.COST_COLUMNS,
+        cost_table,
+    ),
+)
+
+
+def directories(results: pathlib.Path) -> list[pathlib.Path]:
+  """Those of the results that hold cells of a TPU compiler, sorted."""
+  found = {path.parents[1] for path in results.glob("*/cells/counts-*.jsonl")}
+  return sorted(found)
+
+
 def build(directory: pathlib.Path) -> list[pathlib.Path]:
   """Writes `tpu.md` and a CSV of each table; returns the files.
 
@@ -137,37 +187,12 @@ def build(directory: pathlib.Path) -> list[pathlib.Path]:
   """
   store = CellStore(directory / "cells")
   written, sections = [], [_INTRODUCTION]
-  for name, title, rows_of, columns, table in _TABLES:
-    rows = rows_of(store)
-    written.append(directory / f"{name}.csv")
-    atomic.write_text(written[-1], to_csv(rows, columns))
-    sections.append(f"## {title}\n\n{table(rows).markdown()}")
+  for each in TABLES:
+    rows = each.rows(store)
+    written.append(directory / f"{each.name}.csv")
+    atomic.write_text(written[-1], to_csv(rows, each.columns))
+    sections.append(f"## {each.title}\n\n{each.table(rows).markdown()}")
   sections.append(f"## Chips\n\n{chip_table().markdown()}")
   written.append(directory / "tpu.md")
   atomic.write_text(written[-1], "\n".join(sections))
   return written
-
-
-_TABLES: tuple[tuple[str, str, Callable, list[str], Callable], ...] = (
-    (
-        "walltime",
-        "Table 2: compiled and predicted, the paper's figures beside it",
-        tpu_rows.walltime_rows,
-        tpu_rows.WALLTIME_COLUMNS,
-        walltime_table,
-    ),
-    (
-        "compiled",
-        "Programs as compiled, on one device",
-        tpu_rows.compiled_rows,
-        tpu_rows.COMPILED_COLUMNS,
-        compiled_table,
-    ),
-    (
-        "costs",
-        "Model calls",
-        tpu_rows.cost_rows,
-        tpu_rows.COST_COLUMNS,
-        cost_table,
-    ),
-)
