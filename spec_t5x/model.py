@@ -11,7 +11,7 @@ from spec_t5x import checkpoints, packing, partitioning
 from spec_t5x.config import T5Config
 from spec_t5x.partitioning import AXIS_RULES, AxisRules
 from spec_t5x.types import Params
-from spec_t5x.vocabulary import Vocabulary
+from spec_t5x.vocabulary import SHIPPED_PATH, Vocabulary
 
 # Names of the models in the package's data begin so.
 _SHIPPED_PREFIX = "shipped:"
@@ -71,7 +71,7 @@ def load(
       hub name such as 'google/flan-t5-small', or 'shipped:<name>'.
     dtype: of parameters and activations, 'float32' or 'bfloat16'.
     vocabulary: a SentencePiece model; by default `spiece.model` in the
-      directory, if there is one.
+      directory, if there is one, or the package's own for shipped models.
     config: what a T5X checkpoint does not tell; see
       `checkpoints.open_checkpoint`.
     mesh: devices to load onto, each its own part of every tensor; by default
@@ -92,14 +92,22 @@ def load(
     put = partitioning.put_onto(config, mesh)
   config, params = checkpoints.load_params(directory, dtype, put, config)
   config = dataclasses.replace(config, dtype=dtype)
-  if vocabulary is None and (directory / "spiece.model").exists():
-    vocabulary = directory / "spiece.model"
+  if vocabulary is None:
+    vocabulary = _vocabulary_of(directory)
   return Model(
       name=str(name_or_path),
       config=config,
       params=params,
       vocabulary=Vocabulary(vocabulary) if vocabulary else None,
   )
+
+
+def _vocabulary_of(directory: pathlib.Path) -> pathlib.Path | None:
+  """The SentencePiece model that belongs to a directory of weights."""
+  if directory.parent == _SHIPPED:
+    return SHIPPED_PATH
+  path = directory / "spiece.model"
+  return path if path.exists() else None
 
 
 def for_decoding(

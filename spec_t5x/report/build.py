@@ -16,6 +16,7 @@ from spec_t5x.report import (
     theory_figures,
     theory_tables,
     tpu_tables,
+    training,
 )
 from spec_t5x.report.sections import SECTIONS, Section
 
@@ -48,6 +49,7 @@ def build(results: pathlib.Path) -> list[pathlib.Path]:
     written += build_runs(runs, results)
   for directory in tpu_tables.directories(results):
     written += tpu_tables.build(directory)
+  written += training.build(results / "training")
   theory = claims_speed.theory_finding()
   found = findings.findings(_CLAIMS, runs)
   missing = findings.unmeasured(_CLAIMS, found)

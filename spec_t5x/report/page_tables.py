@@ -13,6 +13,7 @@ from spec_t5x.report import (
     paper_tables,
     theory_tables,
     tpu_tables,
+    training,
 )
 from spec_t5x.report.sections import SECTIONS
 from spec_t5x.report.table import KINDS, Column, Table
@@ -95,7 +96,7 @@ def _existing(runs, name: str) -> list[str]:
 
 
 def others(results: pathlib.Path) -> list[Shown]:
-  """Tables of the TPU compiler, and CSV tables of other programs."""
+  """Of the training and the TPU compiler, and CSV files of other programs."""
   known = {f"{section.name}.csv" for section in SECTIONS}
   paths = [
       path
@@ -104,7 +105,7 @@ def others(results: pathlib.Path) -> list[Shown]:
   ]
   for run in measures.runs(results):
     paths += sorted(run.glob("*.csv"))
-  found = _compiled(results)
+  found = _trained(results) + _compiled(results)
   for path in paths:
     head, *body = csv.reader(path.read_text("utf-8").splitlines())
     columns = tuple(Column(name, _kind(name)) for name in head)
@@ -112,6 +113,15 @@ def others(results: pathlib.Path) -> list[Shown]:
     note = f"As it stands in {title}."
     found.append(Shown(title, note, Table(columns, body), [title]))
   return found
+
+
+def _trained(results: pathlib.Path) -> list[Shown]:
+  rows = training.rows(results / "training")
+  if not rows:
+    return []
+  files = ["training/training.csv", "training/curves.svg"]
+  table = training.table(rows)
+  return [Shown(training.TITLE, training.NOTE, table, files)]
 
 
 def _compiled(results: pathlib.Path) -> list[Shown]:
