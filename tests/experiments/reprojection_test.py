@@ -3,7 +3,6 @@
 import functools
 import types
 
-import jax
 import numpy as np
 import pytest
 import toy_models
@@ -25,7 +24,9 @@ pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 @functools.cache
 def model(noise=0.0):
-  config, params = toy_models.tiny_t5(0)
+  config, params = toy_models.tiny_t5(
+      0, num_encoder_layers=1, num_decoder_layers=1
+  )
   return Model("tiny", config, toy_models.noisy(params, 0, noise))
 
 
@@ -37,39 +38,29 @@ def decoder(draft=None):
   )
 
 
-@pytest.mark.parametrize("pinned", [False, True])
-def test_logits_are_the_same(pinned):
-  scorer = network.T5Scorer(model().config)
-  other = ReprojectingScorer(scorer, pinned)
-  assert isinstance(other, Scorer)
-  assert other.vocab_size == scorer.vocab_size
-  tokens = np.array([[0, 3], [0, 4]])
-
-  def logits(scorer):
-    context = scorer.start(model().params, INPUTS)
-    cache = scorer.init_cache(2, 4)
-    index = np.zeros(2, "int32")
-    return scorer.extend(model().params, context, cache, tokens, index)[0]
-
-  np.testing.assert_allclose(
-      *(jax.jit(logits, static_argnums=0)(each) for each in (scorer, other)),
-      rtol=1e-5,
-      atol=1e-5,
-  )
-
-
-@pytest.mark.parametrize("projection", reprojection.PROJECTIONS)
+@pytest.mark.parametrize("projection", ["as_written", "every_step"])
 def test_tokens_are_the_same(projection):
+  """Drawn, so that other laws would lead to other tokens."""
   changed = reprojection.with_projection(decoder(), projection)
   decoded = [
       timing.timed_decode(each, each.prepare(INPUTS)).decoded
       for each in (decoder(), changed)
   ]
   np.testing.assert_array_equal(decoded[0].tokens, decoded[1].tokens)
-  is_same = changed.models.target == decoder().models.target
-  assert is_same == (projection == "once")
+  np.testing.assert_allclose(
+      decoded[0].token_log_probs, decoded[1].token_log_probs, atol=1e-5
+  )
+  for scorer in (changed.models.target, changed.models.draft.scorer):
+    assert isinstance(scorer, ReprojectingScorer)
+    assert isinstance(scorer, Scorer)
+    assert scorer.vocab_size == 16
   # The decoder that was given is as it was.
   assert isinstance(decoder().models.target, network.T5Scorer)
+
+
+def test_projecting_once_is_what_the_decoder_does():
+  changed = reprojection.with_projection(decoder(), "once")
+  assert changed.models == decoder().models
 
 
 def test_tables_have_nothing_to_project():
@@ -127,7 +118,7 @@ def test_products_before_the_loop_do_not_count():
 
 
 def test_only_pinned_projections_stay_in_a_compiled_loop():
-  """Two layers have four projections; the compiler moves them if it may."""
+  """A layer has two projections; the compiler moves them if it may."""
   counted = {}
   for projection in reprojection.PROJECTIONS:
     plain = reprojection.with_projection(
@@ -136,8 +127,8 @@ def test_only_pinned_projections_stay_in_a_compiled_loop():
     request = plain.prepare(INPUTS[:1])
     program = timing.lower_decode(plain, request).compile().as_text()
     counted[projection] = reprojection.matmuls_in_loops(program)
-  assert counted["once"] > 10
-  assert counted["every_step"] == counted["once"] + 4
+  assert counted["once"] > 5
+  assert counted["every_step"] == counted["once"] + 2
   assert counted["as_written"] in (counted["once"], counted["every_step"])
 
 
