@@ -2,7 +2,9 @@
 
 It writes what it saw to a JSON file and judges nothing.
 
-  python train_mesh_worker.py <directory> step|job
+  python train_mesh_worker.py <directory> step|job [<port> <index>]
+
+With a port it is one of two processes, each with four of the devices.
 """
 
 import dataclasses
@@ -17,7 +19,7 @@ import toy_training
 from rich.console import Console
 from toy_training import make_data
 
-from spec_t5x import checkpoints, optimizers, partitioning, train
+from spec_t5x import checkpoints, optimizers, partitioning, processes, train
 from spec_t5x.model import load
 from spec_t5x.optimizers import Schedule
 from spec_t5x.train_job import TrainJob
@@ -31,7 +33,7 @@ def make_trainer(mesh, optimizer):
 
 
 def params_of(trainer):
-  return jax.device_get(trainer.state.params)
+  return processes.fetch(trainer.state.params)
 
 
 def largest(tree):
@@ -62,7 +64,7 @@ def resumed(mesh, directory):
       trainer = make_trainer(mesh, "adamw")
       train.fit(trainer, make_data(), stop, path, eval_every=2, save_every=2)
     ends.append(trainer.state)
-  equal = lambda a, b: bool((np.asarray(a) == np.asarray(b)).all())
+  equal = lambda a, b: bool((processes.fetch(a) == processes.fetch(b)).all())
   part = lambda x: x.addressable_shards[0].data.shape
   table = lambda params: part(params["token_embedder"]["embedding"])
   moments = [s for s in ends[1].opt_state if hasattr(s, "mu")]
@@ -78,7 +80,9 @@ def job(directory):
   """A fine-tuning as of a large T5: what it wrote."""
   start = directory / "start"
   params = train.init_params(CONFIG, 0)
-  checkpoints.save_hugging_face(start, CONFIG, params, "bfloat16")
+  processes.on_first(
+      lambda: checkpoints.save_hugging_face(start, CONFIG, params, "bfloat16")
+  )
   path = TrainJob(
       directory=str(directory / "job"),
       data=make_data(),
@@ -105,11 +109,14 @@ def job(directory):
       ),
       "moved": all(jax.tree.leaves(moved)),
       "columns": sorted(json.loads(rows[-1])),
+      "losses": [json.loads(row)["held_out_loss"] for row in rows],
   }
 
 
-def main(directory, what):
+def main(directory, what, port=None, index=0):
   directory = pathlib.Path(directory)
+  if port is not None:
+    processes.join(f"127.0.0.1:{port}", 2, int(index))
   if what == "job":
     seen = job(directory)
   else:
@@ -119,8 +126,12 @@ def main(directory, what):
         "adafactor": difference(mesh, "adafactor"),
         "resumed": resumed(mesh, directory),
     }
-  (directory / "seen.json").write_text(json.dumps(seen))
+  (directory / f"seen_{index}.json").write_text(json.dumps(seen))
 
 
 if __name__ == "__main__":
-  main(*sys.argv[1:])
+  try:
+    main(*sys.argv[1:])
+  except Exception:
+    processes.leave_failed()
+    raise
