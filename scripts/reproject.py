@@ -15,6 +15,7 @@ def main(_: list[str]) -> None:
   """Runs the job that gin describes."""
   job = gin.get_configurable(Reprojection)()
   job.execute()
+  gin_flags.save(job.directory)
 
 
 if __name__ == "__main__":

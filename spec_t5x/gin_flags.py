@@ -10,6 +10,7 @@ the library itself knows nothing of gin.
 import contextlib
 import difflib
 import os
+import pathlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 import gin
 from absl import app, flags
 
-from spec_t5x import process_flags, processes
+from spec_t5x import atomic, process_flags, processes
 
 # What a shell reports of a program that SIGINT ended.
 _INTERRUPTED = 130
@@ -103,6 +104,21 @@ def parse(files: Sequence[str], bindings: Sequence[str]) -> None:
     raise ValueError(
         f"`--gin.{missing[1]}` must be given: {files[-1]} has no default."
     ) from error
+
+
+def save(directory: str | os.PathLike[str]) -> None:
+  """Writes what gin was told, and what of it was used, beside results.
+
+  Args:
+    directory: of the results; made if it is missing.
+  """
+  directory = pathlib.Path(directory)
+  directory.mkdir(parents=True, exist_ok=True)
+  # Defaults that no file binds are in the second alone.
+  atomic.write_text(directory / "config.gin", gin.config_str())
+  atomic.write_text(
+      directory / "operative_config.gin", gin.operative_config_str()
+  )
 
 
 @contextlib.contextmanager

@@ -96,3 +96,16 @@ def test_interrupted_program_says_how_to_go_on(config):
   assert done.returncode == 130
   assert done.stdout == "begun\n"
   assert done.stderr == "Stopped. The same command resumes.\n"
+
+
+def test_what_gin_was_told_is_kept_beside_results(config, tmp_path):
+  gin_flags.parse([config], ["GIVEN=7"])
+  gin.get_configurable("fractions.Fraction")()
+  gin_flags.save(tmp_path / "results" / "run")
+  told, used = (
+      (tmp_path / "results" / "run" / f"{name}.gin").read_text()
+      for name in ("config", "operative_config")
+  )
+  assert "GIVEN = 7" in told
+  assert "Fraction.numerator = %NUMERATOR" in told
+  assert "Fraction.denominator" in used

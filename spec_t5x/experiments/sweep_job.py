@@ -31,11 +31,15 @@ class SweepJob:
   run: str
   results: str = "results"
 
+  @property
+  def directory(self) -> pathlib.Path:
+    """Where the results are."""
+    return pathlib.Path(self.results) / self.sweep.name / self.run
+
   def execute(self) -> None:
     """Measures missing cells; a killed run is resumed by the same call."""
     console = Console()
-    results = pathlib.Path(self.results)
-    directory = results / self.sweep.name / self.run
+    results, directory = pathlib.Path(self.results), self.directory
     run = SweepRun(self.sweep, directory)
     cells = [cell.name for cell in run.cells()]
     missing = [name for name in cells if name not in run.store]

@@ -226,6 +226,7 @@ def _run(run: pathlib.Path) -> dict[str, Any]:
       "id": "run-" + re.sub(r"[^\w-]", "-", name),
       "name": name,
       "about": about,
+      "configs": [path.name for path in sorted(run.glob("*.gin"))],
       "cells": CellStore(run / "cells").names(),
       "figures": run_figures.of_run(run),
       "traces": traces.read(run),

@@ -48,6 +48,11 @@ class TpuReprojection:
   targets: int = 128
   results: str = "results"
 
+  @property
+  def directory(self) -> pathlib.Path:
+    """Where the results are."""
+    return pathlib.Path(self.results) / self.name / self.run
+
   def execute(self) -> None:
     """Fills in missing cells; a stopped run is resumed by the same call.
 
@@ -56,13 +61,12 @@ class TpuReprojection:
       ValueError: there are cells of other settings.
     """
     chips.devices(self.slice)
-    directory = pathlib.Path(self.results) / self.name / self.run
-    store = CellStore(directory / "cells")
+    store = CellStore(self.directory / "cells")
     record = provenance.collect({}, {}, 0, self.target.dtype)
     record["versions"]["libtpu"] = chips.compiler_version()
     known = dataclasses.asdict(self)
     del known["run"], known["results"]
-    provenance.note(directory, {"settings": known, **record})
+    provenance.note(self.directory, {"settings": known, **record})
     cells = {"program": self._program}
     for length in self.input_lengths:
       cells[f"work-n{length}"] = functools.partial(self._work, length)
