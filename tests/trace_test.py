@@ -121,6 +121,14 @@ def test_rendering_of_pieces():
   assert whole in text
 
 
+def test_pieces_noted_down_spell_as_the_vocabulary_does():
+  pieces = vocabulary.Vocabulary()
+  noted = trace.spelt(ITERATIONS[0][0], pieces)
+  assert noted["kind"] == "accepted"
+  assert noted["tokens"] == (10, 11)
+  assert noted["pieces"] == [pieces.piece(10), pieces.piece(11)]
+
+
 @pytest.mark.parametrize("suffix", ["svg", "html"])
 def test_export(tmp_path, suffix):
   path = tmp_path / f"trace.{suffix}"
@@ -130,6 +138,8 @@ def test_export(tmp_path, suffix):
       {"svg": "<svg", "html": "<!DOCTYPE"}[suffix]
   )
   assert "line-through" in content
+  # It is looked at without a network.
+  assert "url(http" not in content
   for part in ("title", "iteration", "12"):
     assert part in content
 
