@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 from spec_t5x import corpora, humaneval, metrics, paper_data, prompts
 from spec_t5x.corpora import Pair
+from spec_t5x.vocabulary import Vocabulary
 
 __all__ = ["BENCHMARKS", "Benchmark", "load"]
 
@@ -41,6 +42,11 @@ class Benchmark:
   score_fn: _Score | None = None
   stops: tuple[str, ...] = ()
   is_code: bool = False
+
+  def check_vocabulary(self, vocabulary: Vocabulary) -> None:
+    """Raises ValueError unless a vocabulary can write the answers."""
+    if self.is_code:
+      humaneval.check_vocabulary(vocabulary)
 
   def score(
       self, predictions: Sequence[str], numbers: Sequence[int]

@@ -1,5 +1,6 @@
 """A decoder without models, and the smallest models with a vocabulary."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +18,10 @@ CONFIG = T5Config(
     mlp_dim=8,
     num_encoder_layers=1,
     num_decoder_layers=1,
+)
+
+DECODER_ONLY = dataclasses.replace(
+    CONFIG, num_encoder_layers=0, mlp_activations=("gelu",)
 )
 
 
@@ -55,11 +60,14 @@ class CopyingDecoder:
     )
 
 
-def save_model(directory, seed=0, noise=0.0, has_vocabulary=True):
+def save_model(
+    directory, seed=0, noise=0.0, has_vocabulary=True, config=CONFIG
+):
   """Writes a model of random weights.
 
   Args:
     directory: to be made.
+    config: of the model.
     seed: of the weights.
     noise: share of other random weights in them, for a draft that is mostly
       right.
@@ -68,11 +76,11 @@ def save_model(directory, seed=0, noise=0.0, has_vocabulary=True):
   draw = lambda seed, shape: np.random.default_rng(seed).normal(size=shape)
   flat = {
       path: (1 - noise) * draw(seed, shape) + noise * draw(seed + 1, shape)
-      for path, shape in layout.parameter_shapes(CONFIG).items()
+      for path, shape in layout.parameter_shapes(config).items()
   }
   return checkpoints.save_hugging_face(
       directory,
-      CONFIG,
+      config,
       layout.unflatten({k: v.astype(np.float32) for k, v in flat.items()}),
       "float32",
       vocabulary=vocabulary.SHIPPED_PATH if has_vocabulary else None,

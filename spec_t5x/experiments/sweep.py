@@ -9,17 +9,17 @@ import dataclasses
 import functools
 import itertools
 import pathlib
-import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from spec_t5x import corpora, inputs, model, trace
+from spec_t5x import benchmarks, model, trace
 from spec_t5x.decoder import Decoder
 from spec_t5x.draft import AnyDraft, find_draft, load_draft
 from spec_t5x.experiments import alpha, provenance, timing
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.experiments.sweep_settings import Sweep
-from spec_t5x.experiments.walltime import TimedExample, quality
+from spec_t5x.experiments.texts import Texts
+from spec_t5x.experiments.walltime import TimedExample
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,17 +55,22 @@ class SweepRun:
     """
     self.sweep = sweep
     self.store = CellStore(directory / "cells")
-    self.pairs = corpora.load_pairs(
-        sweep.task, sweep.split, sweep.source_prefix
+    benchmark = benchmarks.load(
+        sweep.task,
+        sweep.split,
+        sweep.source_prefix,
+        samples=sweep.samples,
+        run_programs=sweep.run_programs,
     )
-    self._note_provenance(directory)
+    self._note_provenance(directory, len(benchmark.pairs))
     self.target = model.load(sweep.target, sweep.dtype)
     self.drafts = {
         role: load_draft(name, sweep.dtype)
         for role, name in sweep.drafts.items()
     }
+    self.texts = Texts(benchmark, self.target, sweep.prompt_tokens)
 
-  def _note_provenance(self, directory: pathlib.Path) -> None:
+  def _note_provenance(self, directory: pathlib.Path, num_texts: int) -> None:
     models = {"target": self.sweep.target, **self.sweep.drafts}
     record = provenance.collect(
         {role: find_draft(name) for role, name in models.items()},
@@ -73,7 +78,7 @@ class SweepRun:
             "task": self.sweep.task,
             "split": self.sweep.split,
             "source_prefix": self.sweep.source_prefix,
-            "texts": len(self.pairs),
+            "texts": num_texts,
         },
         self.sweep.seed,
         self.sweep.dtype,
@@ -96,6 +101,7 @@ class SweepRun:
         draft,
         gamma=gamma,
         temperature=temperature,
+        top_p=self.sweep.top_p,
         lenience=lenience,
         max_decode_steps=self.sweep.max_decode_steps,
         seed=self.sweep.seed,
@@ -137,43 +143,39 @@ class SweepRun:
     """Texts that the target generates, until there are tokens enough."""
     decoder = self.decoder(None, temperature)
     rows, total = [], 0
-    for first in range(0, len(self.pairs), 16):
+    for numbers in self.texts.batches(16):
       if total >= self.sweep.alpha_tokens:
         break
-      batch = self.pairs[first : first + 16]
-      result = decoder(
-          [pair.source for pair in batch],
-          example_ids=range(first, first + len(batch)),
-      )
-      for number, (pair, tokens, counts) in enumerate(
-          zip(batch, result.tokens, result.per_decode, strict=True)
+      result = decoder(self.texts.inputs(numbers), example_ids=numbers)
+      for number, tokens, counts in zip(
+          numbers, result.tokens, result.per_decode, strict=True
       ):
         total += counts.emitted
-        rows.append(
-            {
-                "example": first + number,
-                "tokens": tokens[: counts.emitted].tolist(),
-                "prediction": result.texts[number],
-                "reference": pair.target,
-            }
-        )
-    about = {"temperature": temperature, "tokens": total}
-    about["quality"] = quality(self.sweep.task, rows)
+        rows.append(self.texts.row(number, tokens, counts.emitted))
+    predictions = [row["prediction"] for row in rows]
+    about = {
+        "temperature": temperature,
+        "tokens": total,
+        "quality": self._quality(predictions, rows),
+    }
     return about, rows
+
+  def _quality(self, predictions: Sequence[str], rows: Sequence[dict]):
+    """Score of the predictions of rows, None where nothing is measured."""
+    numbers = [row["example"] for row in rows]
+    return self.texts.benchmark.score(predictions, numbers)
 
   def _alpha(self, role: str, temperature: float, lenience: float):
     """Overlap of both laws at every token that the target generated."""
     _, outputs = self.store.read(f"outputs-t{temperature:g}")
-    sources = self.decoder(None, temperature).encode(
-        [self.pairs[row["example"]].source for row in outputs]
-    )
     rows = alpha.overlaps(
         self.target,
         self.drafts[role],
-        sources,
+        [self.texts.ids[row["example"]] for row in outputs],
         [row["tokens"] for row in outputs],
         temperature,
         lenience,
+        top_p=self.sweep.top_p,
     )
     about = {"draft": role, "temperature": temperature, "lenience": lenience}
     return about, rows
@@ -182,7 +184,8 @@ class SweepRun:
     """Seconds per call of the draft, and of the target by block size."""
     plain = self.decoder(None, 0.0)
     speculative = self.decoder(self.drafts[role], 0.0, 1)
-    source = self.pairs[len(self.pairs) // 2].source
+    middle = self.texts.numbers[len(self.texts.numbers) // 2]
+    request = plain.prepare(self.texts.inputs([middle]))
     target, target_params = plain.models.target, plain.weights.target
     draft = speculative.models.draft.scorer
     blocks = [1, *(gamma + 1 for gamma in self.sweep.gammas)]
@@ -192,8 +195,8 @@ class SweepRun:
             (draft, speculative.weights.draft, 2),
             *((target, target_params, block) for block in blocks),
         ],
-        plain.prepare([source]).ids,
-        self.sweep.max_decode_steps + max(blocks) + 1,
+        request.ids,
+        request.settings.max_length + max(blocks) + 1,
         self.sweep.step_repeats,
     )
     rows = [
@@ -206,39 +209,23 @@ class SweepRun:
     ]
     return {"draft": role, "device": provenance.device_name()}, rows
 
-  def _timed_texts(self) -> list[int]:
-    """Texts of the commonest padded length, spread over the split.
-
-    One length compiles one program.
-    """
-    decoder = self.decoder(None, 0.0)
-    lengths = [
-        inputs.padded_length(len(ids))
-        for ids in decoder.encode([pair.source for pair in self.pairs])
-    ]
-    common = statistics.mode(lengths)
-    numbers = [i for i, length in enumerate(lengths) if length == common]
-    step = max(1, len(numbers) // self.sweep.num_texts)
-    return numbers[::step][: self.sweep.num_texts]
-
   def _trace(self, role: str, temperature: float):
     """One text, iteration by iteration (Figure 1)."""
     gamma = self.sweep.middle_gamma
     decoder = self.decoder(self.drafts[role], temperature, gamma)
-    texts = self._timed_texts()
-    number = texts[len(texts) // 2]
-    source = self.pairs[number].source
+    numbers = self.texts.commonest(self.sweep.num_texts)
+    number = numbers[len(numbers) // 2]
     spell = functools.partial(trace.spelt, spelling=self.target.vocabulary)
     about = {
         "draft": role,
         "temperature": temperature,
         "gamma": gamma,
         "example": number,
-        "source": source,
+        "source": self.texts.source(number),
     }
     rows = [
         {"segments": list(map(spell, segments))}
-        for segments in trace.trace(decoder, source, number)
+        for segments in trace.trace(decoder, self.texts.ids[number], number)
     ]
     return about, rows
 
@@ -250,13 +237,13 @@ class SweepRun:
     speculative = self.decoder(self.drafts[role], temperature, gamma, lenience)
     examples = [
         TimedExample(
-            self.pairs[number].source,
-            self.pairs[number].target,
+            self.texts.inputs([number])[0],
+            self.texts.benchmark.pairs[number].target,
             number,
             plain,
             speculative,
         )
-        for number in self._timed_texts()
+        for number in self.texts.commonest(self.sweep.num_texts)
     ]
     for number in range(self.sweep.passes):
       for place, example in enumerate(examples):
@@ -267,15 +254,10 @@ class SweepRun:
         "temperature": temperature,
         "gamma": gamma,
         "lenience": lenience,
+        "metric": self.texts.benchmark.metric,
         "device": provenance.device_name(),
     }
     for which in ("plain", "speculative"):
-      predictions = [
-          {
-              "prediction": row[which]["prediction"],
-              "reference": row["reference"],
-          }
-          for row in rows
-      ]
-      about[f"{which}_quality"] = quality(self.sweep.task, predictions)
+      predictions = [row[which]["prediction"] for row in rows]
+      about[f"{which}_quality"] = self._quality(predictions, rows)
     return about, rows

@@ -3,6 +3,8 @@
 import dataclasses
 from collections.abc import Sequence
 
+from spec_t5x import standardize
+
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
@@ -10,12 +12,18 @@ class Sweep:
 
   Attributes:
     name: of the experiment; names the directory of its results.
-    task: 'ende' or 'summ'.
+    task: what is decoded, see `benchmarks`.
     source_prefix: only texts whose origin begins so; None for all.
     split: of the corpus.
+    prompt_tokens: a decoder-only target continues so many first tokens of each
+      text, of those that are longer; None for whole texts, and for others.
+    samples: decodes of each problem of 'humaneval'.
+    run_programs: must be True for 'humaneval', whose score runs the programs
+      that the models write.
     target: weights directory, hub name, or 'shipped:<name>'.
     drafts: role to the same of each draft, or 'ngram:FILE'.
     temperatures: of both models.
+    top_p: mass of the nucleus of both models; 0 for all tokens.
     leniences: below 1, at which alpha and walltime are measured too (Table
       5).
     gammas: tokens drafted in one iteration. Texts are traced, and leniences
@@ -36,7 +44,11 @@ class Sweep:
   drafts: dict[str, str]
   source_prefix: str | None = None
   split: str = "test"
+  prompt_tokens: int | None = None
+  samples: int = 1
+  run_programs: bool = False
   temperatures: tuple[float, ...] = (0.0, 1.0)
+  top_p: float = 0.0
   leniences: tuple[float, ...] = ()
   gammas: tuple[int, ...] = tuple(range(1, 11))
   alpha_tokens: int = 10_000
@@ -61,6 +73,13 @@ class Sweep:
         raise ValueError(
             f"`{field}` must be at least 1. Got {getattr(self, field)}."
         )
+    if self.prompt_tokens is not None and self.prompt_tokens < 1:
+      raise ValueError(
+          "`prompt_tokens` must be at least 1, or None for whole texts."
+          f" Got {self.prompt_tokens}."
+      )
+    for temperature in self.temperatures:
+      standardize.validate_sampling(temperature, 0, self.top_p)
     if not all(0 < lenience < 1 for lenience in self.leniences):
       raise ValueError(f"`leniences` must be in (0, 1). Got {self.leniences}.")
     if min(self.gammas) < 1:

@@ -1,13 +1,14 @@
 """One text, decoded plainly and speculatively, timed in turn."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
-from spec_t5x import metrics
-from spec_t5x.decoder import Decoder
+from spec_t5x.decoder import Decoder, Request
 from spec_t5x.experiments import timing
+from spec_t5x.experiments.texts import read
+from spec_t5x.types import PAD_ID
 
 
 class TimedExample:
@@ -28,7 +29,8 @@ class TimedExample:
     """Decodes once each way, which compiles, and fixes the common length.
 
     Args:
-      source: text, or token ids with EOS.
+      source: text, or token ids with EOS; a prompt, without, for a
+        decoder-only model.
       reference: what should come out.
       number: of the text in its split; names its random numbers.
       plain: the target alone.
@@ -39,10 +41,13 @@ class TimedExample:
     requests, lengths = {}, []
     for which, decoder in both.items():
       requests[which] = decoder.prepare([source], example_ids=[number])
+      prompt = _prompt(requests[which])
       decoded = timing.timed_decode(decoder, requests[which]).decoded
       lengths.append(int(decoded.counts.emitted[0]))
       self.row[which] = {
-          "prediction": plain.vocabulary.decode(decoded.tokens[0]),
+          "prediction": read(
+              plain.vocabulary, prompt, decoded.tokens[0, len(prompt) :]
+          ),
           "emitted": lengths[-1],
           "counts": {
               name: np.asarray(value[0]).tolist()
@@ -51,8 +56,8 @@ class TimedExample:
           "encode_seconds": [],
           "decode_seconds": [],
       }
-    limit = np.full(1, min(lengths), np.int32)
-    self.row["tokens"] = int(limit[0])
+    self.row["tokens"] = min(lengths)
+    limit = np.full(1, len(prompt) + min(lengths), np.int32)
     self._timed = [
         (
             decoder,
@@ -69,12 +74,12 @@ class TimedExample:
     for which, timed in pair._asdict().items():
       self.row[which]["encode_seconds"].append(timed.encode_seconds)
       self.row[which]["decode_seconds"].append(timed.decode_seconds)
+      # The same in every pass; not always those of the whole text.
+      iterations = timed.decoded.counts.iterations
+      self.row[which]["timed_iterations"] = int(iterations[0])
 
 
-def quality(task: str, rows: list[dict[str, Any]]) -> float:
-  """BLEU of translations, ROUGE-2 of summaries, in percent."""
-  predictions = [row["prediction"] for row in rows]
-  references = [row["reference"] for row in rows]
-  if task == "summ":
-    return metrics.rouge(predictions, references)["rouge2"]
-  return metrics.bleu(predictions, references)
+def _prompt(request: Request) -> Int[np.ndarray, " length"]:
+  """Token ids that a decode begins with."""
+  [prompt] = request.rows.prompt
+  return prompt[prompt != PAD_ID]

@@ -157,10 +157,14 @@ def lenient_speed(evidence: Evidence) -> Judgement | None:
       f" {faster} of {steps} pairs of draft and temperature. Most for"
       f" {last['draft']} at temperature {last['temperature']:g}:"
       f" {first['measured_speed']:.2f}x exact, {last['measured_speed']:.2f}x"
-      f" with lenience {last['lenience']:g}, whose texts score"
-      f" {last['speculative_quality']:.1f} where the target's score"
-      f" {last['target_quality']:.1f}."
+      f" with lenience {last['lenience']:g}"
   )
+  if last["target_quality"] is not None:
+    text += (
+        f", whose texts score {last['speculative_quality']:.1f} where the"
+        f" target's score {last['target_quality']:.1f}"
+    )
+  text += "."
   return judge(faster, steps, text)
 
 

@@ -14,7 +14,7 @@ from spec_t5x.experiments.alpha import cell_name
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.experiments.sweep import walltime_name
 from spec_t5x.report import measures, reference
-from spec_t5x.report.table import Table, interval, number
+from spec_t5x.report.table import Table, interval, number, qualities
 from spec_t5x.report.tables import Row, run_name, run_settings
 
 COLUMNS = (
@@ -107,7 +107,7 @@ def table(rows: Sequence[Row]) -> Table:
               str(row["gamma"]),
               number(row["predicted_speed"], unit="x"),
               _measured(row),
-              _quality(row),
+              qualities(row["target_quality"], row["speculative_quality"]),
               number(row["paper_alpha"]),
               number(row["paper_speed"], ".1f", "x"),
           ]
@@ -121,9 +121,3 @@ def _measured(row: Row) -> str:
   if row["measured_speed"] is None:
     return ""
   return interval(*(row[key] for key in keys), "x")
-
-
-def _quality(row: Row) -> str:
-  if row["target_quality"] is None:
-    return ""
-  return f"{row['target_quality']:.1f} / {row['speculative_quality']:.1f}"

@@ -7,7 +7,13 @@ our side; rows of ours that the paper has not follow at the end.
 import pathlib
 from collections.abc import Sequence
 
-from spec_t5x.report import lenience_tables, reference, tables, theory_tables
+from spec_t5x.report import (
+    chen_tables,
+    lenience_tables,
+    reference,
+    tables,
+    theory_tables,
+)
 from spec_t5x.report.table import Table, interval, number
 from spec_t5x.report.tables import Row
 
@@ -22,7 +28,7 @@ def _matches(ours: Sequence[Row], printed: Row) -> list[Row]:
       row
       for row in ours
       if reference.paper_task(row["task"]) == printed["task"]
-      and reference.paper_draft(row["draft"]) == printed["draft"]
+      and reference.paper_draft(row["task"], row["draft"]) == printed["draft"]
       and row["temperature"] == float(printed["temperature"])
       and row["gamma"] == int(printed["gamma"])
   ]
@@ -99,7 +105,7 @@ def table3(runs: Sequence[pathlib.Path]) -> Table:
         row
         for row in ours
         if reference.paper_target(row["task"]) == printed["target"]
-        and reference.paper_draft(row["draft"]) == printed["draft"]
+        and reference.paper_draft(row["task"], row["draft"]) == printed["draft"]
     ]
     shown += found
     for row in found or [None]:
@@ -135,7 +141,7 @@ def table5(runs: Sequence[pathlib.Path]) -> Table:
         row["lenience"]: row["alpha"]
         for row in ours
         if row["task"] == "ende"
-        and reference.paper_draft(row["draft"]) == printed["draft"]
+        and reference.paper_draft(row["task"], row["draft"]) == printed["draft"]
         and row["temperature"] == temperature
     }
     cells = [printed["sampling"], printed["draft"]]
@@ -149,26 +155,9 @@ def table5(runs: Sequence[pathlib.Path]) -> Table:
   return Table.of(",".join(head), body)
 
 
-def chen_table1() -> Table:
-  """Table 1 of Chen et al. 2023, as printed."""
-  return Table.of(
-      "benchmark,sampling,metric,plain|printed,speculative|printed,"
-      "plain ms/token|printed,speculative ms/token|printed,speed|printed,K",
-      [
-          [
-              row["benchmark"],
-              row["sampling"],
-              row["metric"],
-              row["autoregressive_quality"],
-              row["speculative_quality"],
-              row["autoregressive_ms_per_token"],
-              row["speculative_ms_per_token"],
-              f"{row['printed_speedup']}x",
-              row["K"],
-          ]
-          for row in reference.table("chen_table1")
-      ],
-  )
+def chen_table1(runs: Sequence[pathlib.Path]) -> Table:
+  """Speculative sampling (Table 1 of Chen et al. 2023)."""
+  return chen_tables.table1_table(_rows(runs, chen_tables.table1_rows))
 
 
 def _alpha(row: Row | None) -> str:

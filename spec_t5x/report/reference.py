@@ -6,8 +6,15 @@ import importlib.resources
 from typing import NamedTuple
 
 # Our roles and tasks under the names of Leviathan et al. 2023.
-_TASKS = {"ende": "EnDe", "summ": "CNNDM"}
-_TARGETS = {task: f"T5-XXL {name}" for task, name in _TASKS.items()}
+_TASKS = {
+    **dict.fromkeys(("ende", "wmt14_ende"), "EnDe"),
+    **dict.fromkeys(("summ", "cnn_dailymail"), "CNNDM"),
+}
+_GPT_TASKS = ("english", "lm1b")
+_TARGETS = {
+    **{task: f"T5-XXL {name}" for task, name in _TASKS.items()},
+    **dict.fromkeys(_GPT_TASKS, "GPT-like 97M (lm1b)"),
+}
 _DRAFTS = {
     "small": "T5-small",
     "base": "T5-base",
@@ -15,6 +22,7 @@ _DRAFTS = {
     "unigram": "unigram",
     "bigram": "bigram",
 }
+_GPT_DRAFT = "GPT-like 6M"
 
 
 class PaperRow(NamedTuple):
@@ -53,8 +61,10 @@ def paper_target(task: str) -> str | None:
   return _TARGETS.get(task)
 
 
-def paper_draft(draft: str) -> str | None:
+def paper_draft(task: str, draft: str) -> str | None:
   """The paper's name of the draft in the role of ours."""
+  if task in _GPT_TASKS and draft == "small":
+    return _GPT_DRAFT
   return _DRAFTS.get(draft)
 
 
@@ -71,7 +81,7 @@ def paper_alpha(
 
   None where the papers print none for a draft of this role.
   """
-  name = _DRAFTS.get(draft)
+  name = paper_draft(task, draft)
   if temperature not in (0, 1):
     return None
   if lenience == 1:
@@ -87,7 +97,7 @@ def paper_alpha(
     rows = [
         row
         for row in table("leviathan_table5_lenience")
-        if row["sampling"] == sampling and task == "ende"
+        if row["sampling"] == sampling and _TASKS.get(task) == "EnDe"
     ]
   found = {row["draft"]: row.get(column) for row in rows}.get(name)
   return float(found) if found else None
@@ -97,7 +107,7 @@ def paper_lenience_speed(
     task: str, draft: str, temperature: float, lenience: float
 ) -> float | None:
   """The speed that A.5 states for a draft of this role, if it does."""
-  if task != "ende" or temperature not in (0, 1):
+  if _TASKS.get(task) != "EnDe" or temperature not in (0, 1):
     return None
   key = ("standard" if temperature else "argmax", _DRAFTS.get(draft))
   found = {

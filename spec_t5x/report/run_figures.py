@@ -7,6 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from spec_t5x.report import (
+    chen_figures,
+    chen_tables,
+    chen_theory,
     figures,
     lenience_tables,
     position_tables,
@@ -37,6 +40,7 @@ def of_run(run: pathlib.Path) -> list[Figure]:
   """The figures that the cells of a run allow."""
   return [
       *_against_gamma(run),
+      *_chen(run),
       *_against_theory(run),
       *_lenience(run),
       *_timelines(run),
@@ -84,6 +88,26 @@ def _against_gamma(run: pathlib.Path) -> list[Figure]:
           f" {_longest(rows, best)['block_efficiency']:.2f} tokens a call.",
           functools.partial(figures.tokens_against_gamma, rows),
       ),
+  ]
+
+
+def _chen(run: pathlib.Path) -> list[Figure]:
+  rows = chen_tables.rows(run)
+  if not rows:
+    return []
+  best = min(rows, key=lambda row: row["token_milliseconds"])
+  return [
+      Figure(
+          "chen_figure1",
+          f"Time of {chen_theory.FIGURE_TOKENS} tokens (with the range of the"
+          " passes), acceptance rate and time of a loop against K, measured;"
+          " K = 0 is plain decoding (Figure 1 of Chen et al. 2023).",
+          f"The least time of a token is {best['token_milliseconds']:.2f} ms,"
+          f" with {best['draft']}, {chen_tables.sampling(best)}, K ="
+          f" {best['gamma']}, whose loop takes"
+          f" {best['loop_milliseconds']:.2f} ms.",
+          functools.partial(chen_figures.measured, rows),
+      )
   ]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from spec_t5x.report import (
+    chen_tables,
     lenience_tables,
     position_tables,
     prediction_tables,
@@ -97,6 +98,24 @@ SECTIONS = (
         prediction_tables.ERROR_COLUMNS,
         _errors,
         prediction_tables.error_table,
+    ),
+    Section(
+        "chen_table1",
+        "Table 1 of Chen et al. 2023",
+        "The loop's time alone, encoders left out; their K is gamma, of ours"
+        " the one closest to 4. In brackets the least and the greatest pass.",
+        chen_tables.COLUMNS,
+        chen_tables.table1_rows,
+        chen_tables.table1_table,
+    ),
+    Section(
+        "chen_figure1",
+        "Figure 1 of Chen et al. 2023",
+        "Against K, which is gamma; 0 is plain decoding. Acceptance in their"
+        " sense: tokens that a loop yields, over K + 1.",
+        chen_tables.COLUMNS,
+        chen_tables.rows,
+        chen_tables.figure1_table,
     ),
     Section(
         "timeline",

@@ -78,3 +78,8 @@ def number(value: float | None, form: str = ".2f", unit: str = "") -> str:
 def interval(value: float, low: float, high: float, unit: str = "") -> str:
   """An estimate with its range in brackets."""
   return f"{value:.2f}{unit} [{low:.2f}, {high:.2f}]"
+
+
+def qualities(plain: float | None, other: float | None) -> str:
+  """Scores of two ways to decode the same texts; nothing without a score."""
+  return "" if plain is None else f"{plain:.1f} / {other:.1f}"

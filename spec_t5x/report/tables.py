@@ -10,7 +10,7 @@ from typing import Any
 from spec_t5x import theory
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.report import measures, reference
-from spec_t5x.report.table import Table, interval, number
+from spec_t5x.report.table import Table, interval, number, qualities
 
 Row = dict[str, Any]
 
@@ -174,7 +174,7 @@ def walltime_table(rows: Sequence[Row]) -> Table:
               ),
               f"{row['decode_speed']:.2f}x",
               f"{row['target_milliseconds']:.2f}",
-              f"{row['target_quality']:.1f} / {row['speculative_quality']:.1f}",
+              qualities(row["target_quality"], row["speculative_quality"]),
               number(row["paper_alpha"]),
               number(row["paper_speed"], ".1f", "x"),
           ]

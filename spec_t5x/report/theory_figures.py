@@ -1,7 +1,8 @@
 """Figures 2, 3 and 4 of Leviathan et al. 2023, and A.2 as a figure.
 
-Axes are the paper's. Curves are named where they end, and differ in their
-dashes too, so that they can be told apart in print.
+`chen_figures` draws Figure 1 of Chen et al. 2023. Axes are the papers'. Curves
+are named where they end, and differ in their dashes too, so that they can be
+told apart in print.
 """
 
 import pathlib
@@ -9,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from matplotlib import pyplot as plt
 
-from spec_t5x.report import theory_tables
+from spec_t5x.report import chen_figures, theory_tables
 from spec_t5x.report.figures import STYLE, save
 from spec_t5x.report.tables import Row
 
@@ -139,6 +140,7 @@ FIGURES: dict[str, Callable[[pathlib.Path], list[pathlib.Path]]] = {
     "figure3": figure3,
     "figure4": figure4,
     "rejection": rejection,
+    "chen_figure1": chen_figures.printed,
 }
 
 

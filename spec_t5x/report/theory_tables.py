@@ -1,4 +1,7 @@
-"""What Leviathan et al. 2023 print from theory alone, remade from formulas.
+"""What the papers print from theory alone, remade from formulas.
+
+Table 1, the figures and Table 4 are of Leviathan et al. 2023; `chen_theory` has
+what a formula tells about Chen et al. 2023.
 
 Printed values stand beside ours. Table 4's are made from alpha and c before
 rounding, ours from the rounded ones, so it has the range of values that the
@@ -11,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from spec_t5x import theory
-from spec_t5x.report import reference
+from spec_t5x.report import chen_theory, reference
 from spec_t5x.report.table import Table
 from spec_t5x.report.tables import Row, to_csv
 
@@ -145,6 +148,8 @@ TABLES: dict[str, Callable[[], list[Row]]] = {
     "figure4": figure4,
     "table4": table4,
     "rejection": rejection,
+    "chen_table1": chen_theory.table1,
+    "chen_figure1": chen_theory.figure1,
 }
 
 
@@ -234,6 +239,7 @@ def report() -> str:
           f" {ZIPF_TOKENS:,} tokens, draft 1 / rank^s"
       ): rejection_table(),
   }
-  return "\n".join(
+  ours = "\n".join(
       f"### {title}\n\n{table.markdown()}" for title, table in sections.items()
   )
+  return f"{ours}\n{chen_theory.report()}"
