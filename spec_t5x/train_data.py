@@ -99,7 +99,8 @@ def shipped(
   """Reads a corpus of the package.
 
   Args:
-    task: 'ende' or 'summ'.
+    task: 'ende', 'summ' or 'english'; the last has targets alone, so that
+      `buckets` should have source lengths of 1.
     vocabulary: SentencePiece model.
     tokens_per_batch: see `Examples`.
     seed: see `Examples`.
