@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Lint, format check and tests. Arguments go to pytest: scripts/test.sh -m slow
+# Lint, format check, tests, and one short sweep of the shipped models.
+# Arguments go to pytest: scripts/test.sh -m slow
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/setup_env.sh
@@ -7,4 +8,10 @@ source scripts/setup_env.sh
 export JAX_PLATFORMS="${JAX_PLATFORMS:-cpu}"
 ruff check .
 pyink --check --quiet .
-python -m pytest "$@"
+# A file's tests share models and compiled programs: they stay together.
+python -m pytest -n 2 --dist loadfile "$@"
+
+results="$(mktemp -d)"
+trap 'rm -rf "$results"' EXIT
+python scripts/sweep.py --gin_file=configs/experiments/ende_smoke.gin \
+  --gin.RESULTS=\"$results\"

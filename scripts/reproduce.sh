@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Measures the shipped models on this machine and regenerates the tables:
+#   bash scripts/reproduce.sh          the best draft, minutes on 2 CPU cores
+#   bash scripts/reproduce.sh --full   every draft and gamma, hours
+# Needs Python 3.11; installs what it needs (see setup_env.sh). Nothing else
+# should run meanwhile: these are timings. Stopped, it goes on where it was.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+case "${1:-}" in
+  "") experiments=(ende_quick) ;;
+  --full) experiments=(ende) ;;
+  *)
+    echo "usage: bash scripts/reproduce.sh [--full]" >&2
+    exit 2
+    ;;
+esac
+
+source scripts/setup_env.sh
+for experiment in "${experiments[@]}"; do
+  echo "reproduce: configs/experiments/$experiment.gin"
+  python scripts/sweep.py --gin_file="configs/experiments/$experiment.gin"
+done
