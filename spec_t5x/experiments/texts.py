@@ -4,7 +4,7 @@ For a decoder-only model a text is a prompt, or its first tokens are; what
 decoding gives begins with it.
 """
 
-import statistics
+import collections
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -76,14 +76,18 @@ class Texts:
     return inputs.pad_to(inputs.token_array("texts", rows, 1 << 31))
 
   def commonest(self, count: int) -> list[int]:
-    """Numbers of texts of the commonest width, spread over all of them.
+    """Numbers of texts of few widths, spread over all texts of these.
 
-    One width compiles one program.
+    One width compiles one program, so they are of the commonest one; further
+    ones are taken only where `count` texts have not the same.
     """
     widths = {i: inputs.padded_length(len(self.ids[i])) for i in self.numbers}
-    common = statistics.mode(widths.values())
-    numbers = [number for number, width in widths.items() if width == common]
-    return numbers[:: max(1, len(numbers) // count)][:count]
+    chosen = []
+    for common, _ in collections.Counter(widths.values()).most_common():
+      if len(chosen) < count:
+        chosen += [i for i, width in widths.items() if width == common]
+    chosen.sort()
+    return chosen[:: max(1, len(chosen) // count)][:count]
 
   def prompt_length(self, number: int) -> int:
     """How many of a decode's first tokens are the text itself."""

@@ -72,6 +72,8 @@ def test_texts_of_the_commonest_width_are_timed():
   assert sorted(widths) == [16, 16, 16, 32]
   assert made.commonest(3) == [0, 1, 2]
   assert made.commonest(1) == [0]
+  # There are no more of one width.
+  assert made.commonest(4) == made.commonest(9) == [0, 1, 2, 3]
 
 
 def test_a_row_has_what_was_written_behind_the_prompt():
