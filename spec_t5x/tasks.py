@@ -25,7 +25,7 @@ import tensorflow as tf
 
 from spec_t5x import corpora, metrics, paper_data, seqio_tasks, vocabulary
 
-__all__ = ["register_papers", "register_shipped", "rouge"]
+__all__ = ["paper_task", "register_papers", "register_shipped", "rouge"]
 
 
 def register_shipped(
@@ -101,6 +101,31 @@ def register_papers(
       )
       for name, data in paper_data.PAPER_DATA.items()
   )
+
+
+def paper_task(
+    name: str,
+    vocabulary_path: str | os.PathLike[str],
+    *,
+    name_prefix: str = "spec_t5x_",
+) -> str:
+  """Registers the papers' tasks and returns one's name, as gin files want it.
+
+  Args:
+    name: 'wmt14_ende', 'cnn_dailymail', 'xsum' or 'lm1b'.
+    vocabulary_path: see `register_papers`.
+    name_prefix: see `register_papers`.
+
+  Raises:
+    FileNotFoundError: There is no file at `vocabulary_path`.
+    ValueError: There is no such task, or see `register_papers`.
+  """
+  if name not in paper_data.PAPER_DATA:
+    raise ValueError(
+        f"`name` must be one of {tuple(paper_data.PAPER_DATA)}. Got {name!r}."
+    )
+  register_papers(vocabulary_path, name_prefix=name_prefix)
+  return name_prefix + name
 
 
 def bleu(

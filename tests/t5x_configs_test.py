@@ -1,5 +1,7 @@
 """Tests of the gin files for T5X; skipped where it is not."""
 
+import csv
+import functools
 import pathlib
 import re
 
@@ -11,19 +13,28 @@ import __main__
 pytest.importorskip("t5x")
 
 import t5x
-from t5x import infer
+from t5x import infer, utils
 from t5x.examples.decoder_only import network as decoder_only
 from t5x.examples.t5 import network
 
 from spec_t5x import t5x_plugin
+from spec_t5x.vocabulary import SHIPPED_PATH
 
 ROOT = pathlib.Path(__file__).parents[1]
 T5X = pathlib.Path(list(t5x.__path__)[0])
 CONFIGS = ROOT / "configs" / "t5x"
+REFERENCE = (
+    ROOT / "spec_t5x" / "data" / "reference" / "leviathan_table2_and_4.csv"
+)
 PAIRS = sorted(path.stem for path in (CONFIGS / "pairs").glob("*.gin"))
 MODELS = sorted(
     str(path.relative_to(CONFIGS / "models"))
     for path in (CONFIGS / "models").rglob("*.gin")
+)
+EXPERIMENTS = sorted(
+    path.stem
+    for path in (CONFIGS / "experiments").glob("*.gin")
+    if path.stem != "papers"
 )
 SIZES = (
     "vocab_size emb_dim num_heads num_encoder_layers num_decoder_layers"
@@ -68,6 +79,14 @@ def test_sizes_are_those_of_t5x(model, monkeypatch):
     assert getattr(config, field) == getattr(expected, field), field
 
 
+def assert_draft_is_smaller(model):
+  draft, target = (
+      config.emb_dim * config.mlp_dim * config.num_decoder_layers
+      for config in (model._draft_module.config, model.module.config)
+  )
+  assert draft < target
+
+
 @pytest.mark.parametrize("pair", PAIRS)
 def test_pairs_are_complete(pair):
   bindings = [
@@ -80,8 +99,41 @@ def test_pairs_are_complete(pair):
   )
   model = gin.get_configurable(t5x_plugin.SpeculativeModel)()
   assert model.options.gamma == 7
-  target, draft = model.module.config, model._draft_module.config
-  assert target.num_decoder_layers > draft.num_decoder_layers
+  assert_draft_is_smaller(model)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_experiments_are_complete(experiment):
+  path = CONFIGS / "experiments" / f"{experiment}.gin"
+  text = path.read_text("utf-8")
+  # What the header calls required, and a vocabulary that is here.
+  [required] = re.findall(r"^# Required: (.*)\.$", text, re.MULTILINE)
+  bindings = [f"{name} = 'given'" for name in required.split(", ")]
+  bindings += [
+      f"VOCABULARY_FILE = {str(SHIPPED_PATH)!r}",
+      "tasks.paper_task.name_prefix = 'configs_'",
+  ]
+  gin.parse_config_files_and_bindings([str(path.relative_to(ROOT))], bindings)
+  model = gin.get_configurable(t5x_plugin.SpeculativeModel)()
+  assert_draft_is_smaller(model)
+  dataset = gin.get_configurable(utils.DatasetConfig)()
+  assert dataset.mixture_or_task_name == "configs_wmt14_ende"
+  assert dataset.batch_size == 1
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_experiments_quote_the_paper(experiment):
+  text = (CONFIGS / "experiments" / f"{experiment}.gin").read_text("utf-8")
+  [draft] = re.findall(r"the rows of (T5-\w+)", text)
+  quoted = re.findall(
+      r"^# +(\w+) +temperature (\d) +gamma (\d) +alpha (\S+) +speed (\S+)X$",
+      text,
+      re.MULTILINE,
+  )
+  with REFERENCE.open(newline="") as file:
+    rows = [row for row in csv.DictReader(file) if row["draft"] == draft]
+  names = ("task", "temperature", "gamma", "alpha", "measured_speed")
+  assert quoted == [tuple(row[name] for name in names) for row in rows]
 
 
 def test_headers_name_every_macro_of_the_run_files():
@@ -103,3 +155,27 @@ def test_decoder_only_pair():
   model = gin.get_configurable(t5x_plugin.SpeculativeDecoderOnlyModel)()
   assert model.module.config.emb_dim == 2048
   assert model._draft_module.config.emb_dim == 768
+
+
+def test_beam_search_by_gin():
+  files = [
+      "configs/t5x/infer.gin",
+      "configs/t5x/models/target/t5_1_1_small.gin",
+  ]
+  bindings = [
+      "VOCABULARY_FILE = 'never read'",
+      "DECODE_FN = @decoding.beam_search",
+  ]
+  parse = functools.partial(
+      gin.parse_config_files_and_bindings,
+      bindings=bindings,
+      finalize_config=False,
+  )
+  parse(files)
+  model = gin.get_configurable(t5x_plugin.SpeculativeModel)()
+  assert model.decodes_as_t5x
+  assert model._decode_fn.__name__ == "beam_search"
+  gin.clear_config()
+  parse([*files, "configs/t5x/models/draft/t5_1_1_small.gin"])
+  with pytest.raises(NotImplementedError, match="`beam_search`"):
+    gin.get_configurable(t5x_plugin.SpeculativeModel)()

@@ -139,3 +139,12 @@ def test_another_vocabulary_needs_another_name(tmp_path):
 def test_missing_vocabulary_is_named(register, tmp_path):
   with pytest.raises(FileNotFoundError, match="`vocabulary_path` must be a"):
     register(tmp_path / "spiece.model")
+
+
+def test_paper_task_by_its_name():
+  path = vocabulary.SHIPPED_PATH
+  name = tasks.paper_task("cnn_dailymail", path, name_prefix="by_name_")
+  assert name == "by_name_cnn_dailymail"
+  assert name in seqio.TaskRegistry.names()
+  with pytest.raises(ValueError, match="`name` must be one of .* Got 'ende'"):
+    tasks.paper_task("ende", path)

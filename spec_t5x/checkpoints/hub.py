@@ -14,6 +14,9 @@ PATTERNS = (
     hugging_face.VOCABULARY,
 )
 
+# The T5 1.0 models are known by their last name alone.
+_T5 = re.compile(r"t5-(small|base|large|3b|11b)")
+
 
 def resolve(
     name_or_path: str | os.PathLike[str],
@@ -25,7 +28,8 @@ def resolve(
   for which no network is used, then the hub.
 
   Args:
-    name_or_path: a directory, or a hub name such as "google/flan-t5-small".
+    name_or_path: a directory, or a hub name such as "google/flan-t5-small";
+      "t5-small" to "t5-11b" are those of T5 1.0.
     cache_dir: the hub's cache; None for its default place.
 
   Raises:
@@ -35,6 +39,8 @@ def resolve(
   if path.exists():
     return path
   name = os.fspath(name_or_path)
+  if _T5.fullmatch(name):
+    name = f"google-t5/{name}"
   if not re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", name):
     raise FileNotFoundError(
         f"There is no directory {name}, and a hub name has the form"

@@ -48,6 +48,15 @@ def test_name_in_the_cache(cached, t5_1_1, same_params):
   same_params(checkpoints.load_params(snapshot)[1], t5_1_1[1])
 
 
+def test_t5_1_0_goes_by_its_last_name(cached):
+  cache, _ = cached
+  model = cache / "models--google-t5--t5-small"
+  (cache / "models--org--tiny-t5").rename(model)
+  assert hub.resolve("t5-small", cache) == model / "snapshots" / COMMIT
+  with pytest.raises(FileNotFoundError, match="There is no directory t5-tiny"):
+    hub.resolve("t5-tiny", cache)
+
+
 def test_a_complete_copy_needs_no_network(cached, monkeypatch):
   cache, snapshot = cached
   calls = []
