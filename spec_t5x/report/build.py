@@ -53,7 +53,7 @@ def build(results: pathlib.Path) -> list[pathlib.Path]:
   theory = claims_speed.theory_finding()
   found = findings.findings(_CLAIMS, runs)
   missing = findings.unmeasured(_CLAIMS, found)
-  markdown = findings.to_markdown(theory, found, missing)
+  markdown = findings.to_markdown(results, theory, found, missing)
   html = page.render(results, runs, [theory, *found], missing)
   return [
       *written,

@@ -176,11 +176,15 @@ def unmeasured(
 
 
 def to_markdown(
-    theory: Finding, found: Sequence[Finding], missing: Sequence[Claim]
+    results: pathlib.Path,
+    theory: Finding,
+    found: Sequence[Finding],
+    missing: Sequence[Claim],
 ) -> str:
   """The findings page.
 
   Args:
+    results: directory that the page will lie in, its tables written.
     theory: what holds without any run.
     found: what runs say.
     missing: claims that no run measured.
@@ -192,25 +196,26 @@ def to_markdown(
       " machine that the run names.\n"
   ]
   for number, finding in enumerate([theory, *found], 1):
-    parts.append(_section(number, finding))
+    parts.append(_section(results, number, finding))
   if missing:
     titles = "".join(f"- {claim.title}\n" for claim in missing)
     parts.append(f"## Not measured yet\n\n{titles}")
   return "\n".join(parts)
 
 
-def _section(number: int, finding: Finding) -> str:
+def _section(results: pathlib.Path, number: int, finding: Finding) -> str:
   claim = finding.claim
   lines = [
       f"## {number}. {claim.title}\n\n**{finding.verdict.capitalize()}.**"
-      f" Claimed in {claim.source}.\n"
+      f" Source: {claim.source}.\n"
   ]
   for run, judgement in finding.judgements.items():
     prefix = f"`{run}`: " if run else ""
     lines.append(f"{prefix}{judgement.text}\n")
-    if run and claim.figure:
+    if (results / run / "figures" / f"{claim.figure}.svg").exists():
       lines.append(f"![{claim.title}]({run}/figures/{claim.figure}.svg)\n")
-  if claim.tables:
-    links = ", ".join(f"[{name}]({name})" for name in claim.tables)
+  there = [name for name in claim.tables if (results / name).exists()]
+  if there:
+    links = ", ".join(f"[{name}]({name})" for name in there)
     lines.append(f"Numbers: {links}.\n")
   return "\n".join(lines)

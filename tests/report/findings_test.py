@@ -272,21 +272,24 @@ def test_page_of_findings(tmp_path):
   found = findings.findings(CLAIMS, runs)
   assert not findings.unmeasured(CLAIMS, found)
   theory = claims_speed.theory_finding()
-  text = findings.to_markdown(theory, found, ())
+  text = findings.to_markdown(tmp_path, theory, found, ())
   assert text.count("\n## ") == len(CLAIMS) + 1
   assert "360 of 360 texts decoded at temperature 0" in text
-  assert "](ende/toy/figures/speed.svg)" in text
+  # What was not written is not linked.
+  assert "](" not in text
   assert "Not measured" not in text
   # A run that did not measure a claim is not named with it.
   assert "`reprojection/toy`: The fastest" not in text
 
 
-def test_without_runs_only_theory_is_judged():
+def test_without_runs_only_theory_is_judged(tmp_path):
   found = findings.findings(CLAIMS, [])
   assert found == []
   missing = findings.unmeasured(CLAIMS, found)
   assert len(missing) == len(CLAIMS)
-  text = findings.to_markdown(claims_speed.theory_finding(), found, missing)
+  text = findings.to_markdown(
+      tmp_path, claims_speed.theory_finding(), found, missing
+  )
   assert "## Not measured yet" in text
   assert text.count("- ") == len(CLAIMS)
 

@@ -85,6 +85,14 @@ def test_every_link_and_image_is_there(results, page):
       assert page.ids[anchor] == 1, target
 
 
+def test_every_link_of_the_findings_is_there(results):
+  text = (results / "FINDINGS.md").read_text("utf-8")
+  links = re.findall(r"\]\(([^)]+)\)", text)
+  assert {"tables/lenience.md", "ende/toy/figures/speed.svg"} <= set(links)
+  for link in links:
+    assert (results / link).is_file(), link
+
+
 def test_nothing_is_fetched_and_nothing_runs(results, text, page):
   assert not page.all("script")
   files = [
