@@ -66,9 +66,16 @@ def papers(runs: Sequence[pathlib.Path]) -> list[Shown]:
               (5, "lenience", paper_tables.table5, "lenience"),
           )
       ),
+      *_chen(runs, notes["chen"]),
+  ]
+
+
+def _chen(runs: Sequence[pathlib.Path], note: str) -> list[Shown]:
+  """The tables of Chen et al. 2023: measured, and by a model of time."""
+  return [
       Shown(
           "Chen et al. 2023, Table 1: speculative sampling",
-          notes["chen"],
+          note,
           paper_tables.chen_table1(runs),
           _existing(runs, "tables/chen_table1.csv"),
       ),
