@@ -1,5 +1,7 @@
 r"""Remakes the tables and figures under `results/` from the raw counts.
 
+The README beside `results/` gets its table, too.
+
 python scripts/report.py --results=results
 """
 
@@ -7,14 +9,17 @@ import pathlib
 
 from absl import app, flags
 
-from spec_t5x.report import build
+from spec_t5x.report import build, headline, measures
 
 _RESULTS = flags.DEFINE_string("results", "results", "Directory of results.")
 
 
 def main(_: list[str]) -> None:
   """Writes the files and names them."""
-  for path in build.build(pathlib.Path(_RESULTS.value)):
+  results = pathlib.Path(_RESULTS.value)
+  written = build.build(results)
+  readme = results.resolve().parent / "README.md"
+  for path in written + headline.update(readme, measures.runs(results)):
     print(path)
 
 
