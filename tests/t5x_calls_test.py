@@ -64,7 +64,9 @@ def test_no_batch_uploads_parameters(pair, tmp_path):
   """Both models' parameters stay where the partitioner has put them."""
   paths = (
       tiny.save(tmp_path / name, params, orbax=False)
-      for name, params in zip(("target", "draft"), split_params(pair))
+      for name, params in zip(
+          ("target", "draft"), split_params(pair), strict=True
+      )
   )
   params = tiny.restore(make(), *paths).params
   step = jax.jit(make().predict_batch)
