@@ -15,7 +15,7 @@ import pytest
 from jax import numpy as jnp
 from measured_laws import law_from, words_below
 
-from spec_t5x import verification
+from spec_t5x import acceptance, verification
 from spec_t5x.acceptance import accept_probs, residual_probs
 from spec_t5x.verification import verify_block, verify_tokens
 
@@ -237,7 +237,9 @@ _VERDICT = verification._verdict
 def test_faulty_rounds_fail_that_check(fault, monkeypatch):
   rule, changes = FAULTS[fault]
   for name, replacement in changes.items():
-    monkeypatch.setattr(verification, name, replacement)
+    for module in (acceptance, verification):
+      if hasattr(module, name):
+        monkeypatch.setattr(module, name, replacement)
   p, q = random_tables(2, 3)
   faulty = lambda *args, **kwargs: rule(*args, **kwargs)  # traced anew
   law, _ = enumerate_round(faulty, p, q, 3)

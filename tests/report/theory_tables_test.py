@@ -77,5 +77,5 @@ def test_rejection_sampling_never_accepts_more():
 def test_report_shows_the_printed_beside_ours():
   text = theory_tables.report()
   assert "| 0.9 | 10 | 1.60X | 1.60X | 6.86X | 6.86X |" in text
-  assert "| EnDe | T5-small | 0 | 7 | 0.75 | 0.02 | 3.16 |" in text
+  assert "| EnDe | T5-small | 0 | 7 | 0.75 | 0.02 | 3.16X |" in text
   assert "24 / 24" in text
