@@ -25,7 +25,7 @@ import tensorflow as tf
 
 from spec_t5x import corpora, metrics, paper_data, seqio_tasks, vocabulary
 
-__all__ = ["paper_task", "register_papers", "register_shipped", "rouge"]
+__all__ = ["register_papers", "register_shipped", "rouge", "task"]
 
 
 def register_shipped(
@@ -103,28 +103,35 @@ def register_papers(
   )
 
 
-def paper_task(
+def task(
     name: str,
-    vocabulary_path: str | os.PathLike[str],
+    vocabulary_path: str | os.PathLike[str] = vocabulary.SHIPPED_PATH,
     *,
+    extra_ids: int = 0,
     name_prefix: str = "spec_t5x_",
 ) -> str:
-  """Registers the papers' tasks and returns one's name, as gin files want it.
+  """Registers a task and those beside it, for gin files that name one.
 
   Args:
-    name: 'wmt14_ende', 'cnn_dailymail', 'xsum' or 'lm1b'.
-    vocabulary_path: see `register_papers`.
+    name: 'ende', 'summ' or 'english', shipped; or a name of `PAPER_DATA`.
+    vocabulary_path: see `register_papers`; T5X compares it with the model's.
+    extra_ids: see `register_papers`.
     name_prefix: see `register_papers`.
+
+  Returns:
+    The full name of the task.
 
   Raises:
     FileNotFoundError: There is no file at `vocabulary_path`.
-    ValueError: There is no such task, or see `register_papers`.
+    ValueError: There is no such task, or its name is taken by a task with
+      another vocabulary.
   """
-  if name not in paper_data.PAPER_DATA:
-    raise ValueError(
-        f"`name` must be one of {tuple(paper_data.PAPER_DATA)}. Got {name!r}."
-    )
-  register_papers(vocabulary_path, name_prefix=name_prefix)
+  known = (*corpora.TASKS, *paper_data.PAPER_DATA)
+  if name not in known:
+    raise ValueError(f"`name` must be one of {known}. Got {name!r}.")
+  shipped = name in corpora.TASKS
+  register = register_shipped if shipped else register_papers
+  register(vocabulary_path, extra_ids=extra_ids, name_prefix=name_prefix)
   return name_prefix + name
 
 

@@ -1,6 +1,5 @@
 """Tests of the gin files for T5X; skipped where it is not."""
 
-import csv
 import functools
 import pathlib
 import re
@@ -17,15 +16,13 @@ from t5x import infer, utils
 from t5x.examples.decoder_only import network as decoder_only
 from t5x.examples.t5 import network
 
-from spec_t5x import t5x_plugin
+import spec_t5x.model
+from spec_t5x import checkpoints, t5x_decoding, t5x_plugin
 from spec_t5x.vocabulary import SHIPPED_PATH
 
 ROOT = pathlib.Path(__file__).parents[1]
 T5X = pathlib.Path(list(t5x.__path__)[0])
 CONFIGS = ROOT / "configs" / "t5x"
-REFERENCE = (
-    ROOT / "spec_t5x" / "data" / "reference" / "leviathan_table2_and_4.csv"
-)
 PAIRS = sorted(path.stem for path in (CONFIGS / "pairs").glob("*.gin"))
 MODELS = sorted(
     str(path.relative_to(CONFIGS / "models"))
@@ -111,7 +108,7 @@ def test_experiments_are_complete(experiment):
   bindings = [f"{name} = 'given'" for name in required.split(", ")]
   bindings += [
       f"VOCABULARY_FILE = {str(SHIPPED_PATH)!r}",
-      "tasks.paper_task.name_prefix = 'configs_'",
+      "tasks.task.name_prefix = 'configs_'",
   ]
   gin.parse_config_files_and_bindings([str(path.relative_to(ROOT))], bindings)
   model = gin.get_configurable(t5x_plugin.SpeculativeModel)()
@@ -119,21 +116,29 @@ def test_experiments_are_complete(experiment):
   dataset = gin.get_configurable(utils.DatasetConfig)()
   assert dataset.mixture_or_task_name == "configs_wmt14_ende"
   assert dataset.batch_size == 1
+  utils.verify_matching_vocabs(dataset, model)
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_experiments_quote_the_paper(experiment):
-  text = (CONFIGS / "experiments" / f"{experiment}.gin").read_text("utf-8")
-  [draft] = re.findall(r"the rows of (T5-\w+)", text)
-  quoted = re.findall(
-      r"^# +(\w+) +temperature (\d) +gamma (\d) +alpha (\S+) +speed (\S+)X$",
-      text,
-      re.MULTILINE,
+def test_the_shipped_pair_has_its_sizes():
+  required = ("CHECKPOINT_PATH", "DRAFT_CHECKPOINT_PATH", "INFER_OUTPUT_DIR")
+  bindings = [f"{name} = 'given'" for name in required]
+  bindings.append("tasks.task.name_prefix = 'pair_'")
+  gin.parse_config_files_and_bindings(
+      ["configs/t5x/pairs/shipped_ende.gin"], bindings
   )
-  with REFERENCE.open(newline="") as file:
-    rows = [row for row in csv.DictReader(file) if row["draft"] == draft]
-  names = ("task", "temperature", "gamma", "alpha", "measured_speed")
-  assert quoted == [tuple(row[name] for name in names) for row in rows]
+  model = gin.get_configurable(t5x_plugin.SpeculativeModel)()
+  for module, name in (
+      (model.module, "ende_target"),
+      (model._draft_module, "ende_small"),
+  ):
+    directory = spec_t5x.model.find(f"shipped:{name}")
+    shipped = checkpoints.open_checkpoint(directory).config
+    ours = t5x_decoding.model_config(module, name)
+    for field in (*SIZES, "decoder_only"):
+      assert getattr(ours, field) == getattr(shipped, field), field
+  dataset = gin.get_configurable(utils.DatasetConfig)()
+  assert dataset.mixture_or_task_name == "pair_ende"
+  utils.verify_matching_vocabs(dataset, model)
 
 
 def test_headers_name_every_macro_of_the_run_files():

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 
@@ -17,12 +18,14 @@ import t5x
 import t5x_task
 import t5x_tiny as tiny
 import tensorflow as tf
+import two_processes
 from t5x import interactive_model
 
 from spec_t5x import t5x_plugin
 from spec_t5x.t5x_options import DecodeOptions
 
 ROOT = pathlib.Path(__file__).parents[1]
+README = ROOT / "README.md"
 T5X = pathlib.Path(list(t5x.__path__)[0])
 COMMANDS = {
     "infer.py": [str(T5X / "infer.py")],
@@ -57,21 +60,32 @@ def greedy_texts():
   return [text.decode() for text in texts]
 
 
+def flags(files, directory, bindings):
+  """Command line of T5X that writes to a directory."""
+  bindings = {"INFER_OUTPUT_DIR": str(directory)} | bindings
+  return [
+      *(f"--gin.{name}={value!r}" for name, value in bindings.items()),
+      *(f"--gin_file={file}" for file in files),
+  ]
+
+
+def lines_of(directory):
+  """What T5X wrote for each example."""
+  [output] = directory.glob("*.jsonl-00000-of-00001")
+  return [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+
+
 def run(command, files, tmp_path, **bindings):
   """Runs T5X as a user does; returns its JSON lines."""
-  bindings = {"INFER_OUTPUT_DIR": str(tmp_path)} | bindings
-  flags = [f"--gin.{name}={value!r}" for name, value in bindings.items()]
-  flags += [f"--gin_file={file}" for file in files]
   path = os.pathsep.join([str(ROOT), str(ROOT / "tests"), *sys.path])
   subprocess.run(
-      [sys.executable, *command, *flags],
+      [sys.executable, *command, *flags(files, tmp_path, bindings)],
       cwd=ROOT,
       env=os.environ | {"PYTHONPATH": path},
       check=True,
       capture_output=True,
   )
-  [output] = tmp_path.glob("*.jsonl-00000-of-00001")
-  return [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+  return lines_of(tmp_path)
 
 
 @pytest.mark.slow
@@ -96,6 +110,85 @@ def test_infer_writes_the_targets_tokens_and_statistics(
         aux["alpha"], aux["accepted"] / aux["tested"], rtol=1e-6
     )
   assert sum(line["aux"]["accepted"] for line in found) > 0
+
+
+@pytest.mark.slow
+def test_two_processes_write_what_one_does(checkpoints, tmp_path):
+  target, draft = checkpoints
+  bindings = {
+      "CHECKPOINT_PATH": target,
+      "DRAFT_CHECKPOINT_PATH": draft,
+      "BATCH_SIZE": 8,
+      # On CPU, T5X takes its mesh from the last of these numbers.
+      "NUM_PARTITIONS": None,
+      "MODEL_PARALLEL_SUBMESH": (1, 1, 1, 2),
+  }
+  command = flags(["tests/t5x_tiny.gin"], tmp_path, bindings)
+  two_processes.run_job(["scripts/infer_t5x.py", *command], [[], []])
+  found = lines_of(tmp_path)
+  assert [line["prediction"] for line in found] == greedy_texts()
+  assert sum(line["aux"]["accepted"] for line in found) > 0
+
+
+@pytest.mark.slow
+def test_every_decode_is_written_with_its_statistics(checkpoints, tmp_path):
+  found = run(
+      COMMANDS["infer.py"],
+      ["tests/t5x_tiny.gin"],
+      tmp_path,
+      CHECKPOINT_PATH=checkpoints[0],
+      DRAFT_CHECKPOINT_PATH=checkpoints[1],
+      NUM_DECODES=3,
+      RETURN_ALL_DECODES=True,
+      TEMPERATURE=1.0,
+      GAMMA=2,
+  )
+  assert len(found) == len(t5x_task.TEXTS)
+  for line in found:
+    aux = line["aux"]
+    assert len(line["prediction"]) == 3
+    assert np.shape(aux["accept_counts"]) == (3, 3)
+    assert np.sum(aux["accept_counts"], axis=1).tolist() == aux["iterations"]
+    # Three draws are three texts, sorted by rising score.
+    assert aux["scores"] == sorted(aux["scores"])
+    assert len(set(aux["scores"])) == 3
+
+
+def readme_command():
+  """The command of README's section for T5X users, of one line."""
+  section = README.read_text("utf-8").partition("## For T5X users")[2]
+  block = section.partition("```bash")[2].partition("```")[0]
+  return block.replace("\\\n", " ")
+
+
+@pytest.mark.slow
+def test_command_of_the_readme(checkpoints, tmp_path):
+  """As it is written, but for a pair and a task that are here."""
+  command = readme_command()
+  for placeholder, value in (
+      ("configs/t5x/pairs/t5_1_1_xxl_small.gin", "tests/t5x_tiny.gin"),
+      ("path/to/target/checkpoint_1000000", checkpoints[0]),
+      ("path/to/draft/checkpoint_1000000", checkpoints[1]),
+      ("my_tasks", "t5x_task"),
+      ("my_task", "toy_t5x"),
+      ("512", "24"),
+      ("128", "12"),
+      ('\\"out\\"', f'\\"{tmp_path}\\"'),
+      ("python ", f"{shlex.quote(sys.executable)} "),
+  ):
+    assert placeholder in command, placeholder
+    command = command.replace(placeholder, value)
+  parent = str(T5X.parent)
+  paths = [*map(os.path.abspath, filter(None, sys.path)), str(ROOT / "tests")]
+  subprocess.run(
+      ["bash", "-ec", command],
+      cwd=ROOT,
+      env=os.environ
+      | {"T5X": parent, "AIRIO": os.pathsep.join(paths), "JESTIMATOR": parent},
+      check=True,
+      capture_output=True,
+  )
+  assert [line["prediction"] for line in lines_of(tmp_path)] == greedy_texts()
 
 
 @pytest.mark.slow

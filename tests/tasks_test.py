@@ -141,10 +141,16 @@ def test_missing_vocabulary_is_named(register, tmp_path):
     register(tmp_path / "spiece.model")
 
 
-def test_paper_task_by_its_name():
-  path = vocabulary.SHIPPED_PATH
-  name = tasks.paper_task("cnn_dailymail", path, name_prefix="by_name_")
-  assert name == "by_name_cnn_dailymail"
-  assert name in seqio.TaskRegistry.names()
-  with pytest.raises(ValueError, match="`name` must be one of .* Got 'ende'"):
-    tasks.paper_task("ende", path)
+@pytest.mark.parametrize("name", ["cnn_dailymail", "summ"])
+def test_a_task_by_its_name(name):
+  full_name = tasks.task(name, extra_ids=3, name_prefix="by_name_")
+  assert full_name == f"by_name_{name}"
+  feature = seqio.get_mixture_or_task(full_name).output_features["targets"]
+  assert feature.vocabulary == seqio.SentencePieceVocabulary(
+      str(vocabulary.SHIPPED_PATH), extra_ids=3
+  )
+
+
+def test_no_such_task():
+  with pytest.raises(ValueError, match="`name` must be one of .* Got 'wmt'"):
+    tasks.task("wmt")
