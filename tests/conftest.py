@@ -17,6 +17,13 @@ def paper_data_dir(tmp_path_factory):
   seqio.set_tfds_data_dir_override(None)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forget_programs():
+  """Frees a module's compiled programs: together they take gigabytes."""
+  yield
+  jax.clear_caches()
+
+
 @pytest.fixture(scope="session")
 def compilation_cache(tmp_path_factory):
   """Directory of compiled programs."""
