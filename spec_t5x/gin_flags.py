@@ -109,9 +109,13 @@ def parse(files: Sequence[str], bindings: Sequence[str]) -> None:
 def save(directory: str | os.PathLike[str]) -> None:
   """Writes what gin was told, and what of it was used, beside results.
 
+  In a job of several processes the first one does.
+
   Args:
     directory: of the results; made if it is missing.
   """
+  if not processes.is_first():
+    return
   directory = pathlib.Path(directory)
   directory.mkdir(parents=True, exist_ok=True)
   # Defaults that no file binds are in the second alone.

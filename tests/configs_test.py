@@ -9,6 +9,7 @@ import pytest
 
 from spec_t5x import gin_flags
 from spec_t5x.decode_job import DecodeJob
+from spec_t5x.report import reference
 
 ROOT = pathlib.Path(__file__).parents[1]
 # Those of `configs/t5x` need T5X, see `t5x_configs_test`.
@@ -96,3 +97,35 @@ def test_documented_macros_can_be_bound(script):
   documented = re.findall(r"--gin\.(\w+)=", text)
   assert documented
   assert set(documented) <= set(known)
+
+
+QUOTED = re.compile(
+    r"^# +(EnDe|CNNDM) +(T5-\w+) +temperature (\d) +gamma (\d) +alpha (\S+)"
+    r" +speed (\S+)X$",
+    re.MULTILINE,
+)
+NAMES = ("task", "draft", "temperature", "gamma", "alpha", "measured_speed")
+
+
+@pytest.mark.parametrize(
+    ("config", "drafts"),
+    [
+        ("experiments/t5_3b", {"T5-small", "T5-base", "T5-large"}),
+        ("experiments/t5_11b", {"T5-small", "T5-base", "T5-large"}),
+        ("experiments/t5_1_1_xxl", {"T5-small", "T5-base", "T5-large"}),
+        ("t5x/experiments/t5_1_0_3b", {"T5-small"}),
+        ("t5x/experiments/t5_1_0_11b", {"T5-small"}),
+        ("t5x/experiments/t5_1_1_xxl_small", {"T5-small"}),
+        ("t5x/experiments/t5_1_1_xxl_base", {"T5-base"}),
+        ("t5x/experiments/t5_1_1_xxl_large", {"T5-large"}),
+    ],
+)
+def test_headers_quote_the_paper(config, drafts):
+  text = pathlib.Path(f"configs/{config}.gin").read_text("utf-8")
+  rows = [
+      tuple(row[name] for name in NAMES)
+      for row in reference.table("leviathan_table2_and_4")
+      if row["draft"] in drafts
+  ]
+  assert len(rows) == 4 * len(drafts)
+  assert QUOTED.findall(text) == rows

@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from spec_t5x import benchmarks, model, trace
+from spec_t5x import benchmarks, model, partitioning, processes, trace
 from spec_t5x.decoder import Decoder
 from spec_t5x.draft import AnyDraft, find_draft, load_draft
 from spec_t5x.experiments import alpha, provenance, timing
@@ -45,16 +45,21 @@ def trace_name(draft: str, temperature: float) -> str:
 
 
 class SweepRun:
-  """A sweep on its way: loaded models, texts, and the store of cells."""
+  """A sweep on its way: loaded models, texts, and the store of cells.
+
+  In a job of several processes all measure, and the first one keeps the cells.
+  """
 
   def __init__(self, sweep: Sweep, directory: pathlib.Path):
     """Loads the models and notes the provenance.
 
     Raises:
-      ValueError: the directory holds cells of other settings or weights.
+      ValueError: the directory holds cells of other settings or weights, or
+        the mesh does not fit.
     """
     self.sweep = sweep
-    self.store = CellStore(directory / "cells")
+    self.mesh = partitioning.mesh_of(sweep.mesh)
+    self.store = processes.on_first(lambda: CellStore(directory / "cells"))
     benchmark = benchmarks.load(
         sweep.task,
         sweep.split,
@@ -63,7 +68,7 @@ class SweepRun:
         run_programs=sweep.run_programs,
     )
     self._note_provenance(directory, len(benchmark.pairs))
-    self.target = model.load(sweep.target, sweep.dtype)
+    self.target = model.load(sweep.target, sweep.dtype, mesh=self.mesh)
     self.drafts = {
         role: load_draft(name, sweep.dtype)
         for role, name in sweep.drafts.items()
@@ -83,9 +88,9 @@ class SweepRun:
         self.sweep.seed,
         self.sweep.dtype,
     )
-    provenance.note(
-        directory, {"settings": dataclasses.asdict(self.sweep), **record}
-    )
+    processes.check_same("weights", record["weights_sha256"])
+    record = {"settings": dataclasses.asdict(self.sweep), **record}
+    processes.on_first(lambda: provenance.note(directory, record))
 
   def decoder(
       self,
@@ -106,6 +111,7 @@ class SweepRun:
         max_decode_steps=self.sweep.max_decode_steps,
         seed=self.sweep.seed,
         vocab_size=ids,
+        mesh=self.mesh,
     )
 
   def cells(self) -> Iterator[Cell]:
@@ -132,12 +138,19 @@ class SweepRun:
     ):
       yield Cell(walltime_name(*about), lambda a=about: self._walltime(*a))
 
+  def missing(self) -> list[str]:
+    """Names of the cells that are not measured."""
+    names = [cell.name for cell in self.cells()]
+    return processes.on_first(lambda: [n for n in names if n not in self.store])
+
   def run(self, advance: Callable[[str], None] = lambda name: None) -> None:
     """Measures what is missing; calls `advance` before each cell."""
+    missing = self.missing()
     for cell in self.cells():
       advance(cell.name)
-      if cell.name not in self.store:
-        self.store.write(cell.name, *cell.measure())
+      if cell.name in missing:
+        write = functools.partial(self.store.write, cell.name, *cell.measure())
+        processes.on_first(write)
 
   def _outputs(self, temperature: float):
     """Texts that the target generates, until there are tokens enough."""
@@ -167,7 +180,9 @@ class SweepRun:
 
   def _alpha(self, role: str, temperature: float, lenience: float):
     """Overlap of both laws at every token that the target generated."""
-    _, outputs = self.store.read(f"outputs-t{temperature:g}")
+    _, outputs = processes.on_first(
+        lambda: self.store.read(f"outputs-t{temperature:g}")
+    )
     rows = alpha.overlaps(
         self.target,
         self.drafts[role],
@@ -176,6 +191,7 @@ class SweepRun:
         temperature,
         lenience,
         top_p=self.sweep.top_p,
+        mesh=self.mesh,
     )
     about = {"draft": role, "temperature": temperature, "lenience": lenience}
     return about, rows
@@ -198,6 +214,7 @@ class SweepRun:
         request.ids,
         request.settings.max_length + max(blocks) + 1,
         self.sweep.step_repeats,
+        mesh=self.mesh,
     )
     rows = [
         {"model": name, "block": block, "seconds": taken}

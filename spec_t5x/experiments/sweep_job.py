@@ -13,6 +13,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from spec_t5x import processes
 from spec_t5x.experiments.sweep import Sweep, SweepRun
 from spec_t5x.report import build, tables
 
@@ -38,13 +39,11 @@ class SweepJob:
 
   def execute(self) -> None:
     """Measures missing cells; a killed run is resumed by the same call."""
-    console = Console()
-    results, directory = pathlib.Path(self.results), self.directory
-    run = SweepRun(self.sweep, directory)
-    cells = [cell.name for cell in run.cells()]
-    missing = [name for name in cells if name not in run.store]
+    console = Console(quiet=not processes.is_first())
+    run = SweepRun(self.sweep, self.directory)
+    cells, missing = list(run.cells()), run.missing()
     console.print(
-        f"{directory}: {len(cells)} cells, {len(missing)} to measure."
+        f"{self.directory}: {len(cells)} cells, {len(missing)} to measure."
     )
     with Progress(
         TextColumn("{task.description}"),
@@ -61,8 +60,12 @@ class SweepJob:
           )
       )
       progress.update(bar, description="all cells", completed=len(cells))
-    rows = tables.walltime_rows(directory)
-    alphas = tables.alpha_table(tables.alpha_rows(directory))
+    processes.on_first(lambda: self._report(console))
+
+  def _report(self, console: Console) -> None:
+    """Shows the tables of the run, and makes those of all runs again."""
+    rows = tables.walltime_rows(self.directory)
+    alphas = tables.alpha_table(tables.alpha_rows(self.directory))
     for table in (alphas, tables.walltime_table(rows)):
       console.print(Markdown(table.markdown()))
     for temperature in self.sweep.temperatures:
@@ -72,5 +75,5 @@ class SweepJob:
           f" {row['gamma']}, {row['measured_speed']:.2f}x"
           f" ({row['measured_low']:.2f} to {row['measured_high']:.2f})."
       )
-    for path in build.build(results):
+    for path in build.build(pathlib.Path(self.results)):
       console.print(f"wrote {path}", highlight=False)

@@ -36,6 +36,8 @@ class Sweep:
     max_decode_steps: most tokens of a text.
     seed: of all random numbers.
     dtype: of parameters and activations.
+    mesh: devices over which texts and target are split, (data, model), all
+      that there are; None for one device.
   """
 
   name: str
@@ -58,6 +60,7 @@ class Sweep:
   max_decode_steps: int = 96
   seed: int = 0
   dtype: str = "float32"
+  mesh: tuple[int, int] | None = None
 
   def __post_init__(self):
     """Checks what gin lets through."""
