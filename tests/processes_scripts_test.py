@@ -147,26 +147,33 @@ def assert_same_counts(found, expected):
   assert found == expected
 
 
-def test_half_of_the_flags_is_refused():
+@pytest.mark.parametrize(
+    ("flag", "variables", "message"),
+    [
+        (
+            "--process_index=0",
+            {"JAX_PROCESS_COUNT": "2"},
+            "`--coordinator_address` (or $JAX_COORDINATOR_ADDRESS) must be given"
+            " with `--process_count` and `--process_index`. Got None.",
+        ),
+        ("--multiprocess", {}, "`--multiprocess` must be used where JAX finds"),
+    ],
+)
+def test_a_job_that_is_none_is_refused(flag, variables, message):
   done = subprocess.run(
       [
           sys.executable,
           "scripts/decode.py",
           "--gin_file=configs/decoding/plain.gin",
           *flags(TARGET="t", INPUTS="i", OUTPUTS="o"),
+          flag,
       ],
       cwd=ROOT,
-      env={
-          "PYTHONPATH": str(ROOT),
-          "JAX_PLATFORMS": "cpu",
-          "JAX_PROCESS_COUNT": "2",
-      },
+      env={"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", **variables},
       capture_output=True,
       text=True,
       check=False,
   )
   assert done.returncode
-  assert (
-      "`--coordinator_address` (or $JAX_COORDINATOR_ADDRESS) must be given with"
-      " `--process_count`. Got None."
-  ) in done.stderr
+  # Flags' help is wrapped around it.
+  assert message in " ".join(done.stderr.split())
