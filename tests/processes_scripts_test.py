@@ -153,8 +153,8 @@ def assert_same_counts(found, expected):
         (
             "--process_index=0",
             {"JAX_PROCESS_COUNT": "2"},
-            "`--coordinator_address` (or $JAX_COORDINATOR_ADDRESS) must be given"
-            " with `--process_count` and `--process_index`. Got None.",
+            "`--coordinator_address` (or $JAX_COORDINATOR_ADDRESS) must be"
+            " given with `--process_count` and `--process_index`. Got None.",
         ),
         ("--multiprocess", {}, "`--multiprocess` must be used where JAX finds"),
     ],
