@@ -4,7 +4,7 @@ import os
 import pathlib
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,32 +16,9 @@ from jaxtyping import Array, Bool, Float, Int
 from spec_t5x import network, partitioning, processes
 from spec_t5x.train_curve import Curve
 from spec_t5x.train_data import Batch, Data
+from spec_t5x.train_loss import imitation_loss, token_loss
 from spec_t5x.train_state import StateStore, TrainState
 from spec_t5x.types import Params
-
-
-def token_loss(
-    logits: Float[Array, "batch length vocab"],
-    targets: Int[Array, "batch length"],
-    z_loss: float = 1e-4,
-) -> tuple[Float[Array, ""], Float[Array, ""], Int[Array, ""]]:
-  """Sums cross-entropy over the tokens that are not padding.
-
-  Args:
-    logits: float32.
-    targets: id 0 is padding.
-    z_loss: weight of T5's penalty on the squared log-normaliser.
-
-  Returns:
-    The training loss (cross-entropy plus z-loss) and the plain cross-entropy,
-    both in nats summed over tokens, and the token count.
-  """
-  weights = targets > 0
-  log_z = jax.nn.logsumexp(logits, axis=-1)
-  chosen = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
-  nats = jnp.sum((log_z - chosen) * weights)
-  penalty = z_loss * jnp.sum(jnp.square(log_z) * weights)
-  return nats + penalty, nats, jnp.sum(weights)
 
 
 def init_params(
@@ -62,6 +39,18 @@ def init_params(
     return jax.jit(init, out_shardings=shardings)(jax.random.key(seed))
 
 
+class Teacher(NamedTuple):
+  """A model whose laws another one learns.
+
+  Attributes:
+    config: its configuration, not packed.
+    params: its parameters.
+  """
+
+  config: network.T5Config
+  params: Params
+
+
 class Trainer:
   """One model in training, on one device or on a mesh.
 
@@ -79,6 +68,7 @@ class Trainer:
       params: Params = None,
       mesh: Mesh | None = None,
       remat: bool = False,
+      teacher: Teacher | None = None,
   ):
     """Initialises the parameters, or takes `params`.
 
@@ -91,12 +81,15 @@ class Trainer:
       mesh: devices to train on; see `partitioning`.
       remat: keep the results of matrix products only for the backward pass
         and compute the rest again: less memory, more time.
+      teacher: the model whose law is learnt at each token, see
+        `imitation_loss`; None to learn the tokens.
 
     Raises:
-      ValueError: the mesh does not divide the model.
+      ValueError: the mesh does not divide the model, or the teacher is of
+        another kind or vocabulary.
     """
     self.config, self.mesh = config, mesh
-    self._module = network.build(config)
+    self._teacher = _placed(teacher, config, mesh)
     self._optimizer = optimizer
     self._key = jax.random.key(seed)
     self._remat = remat
@@ -133,24 +126,17 @@ class Trainer:
     shardings = partitioning.param_shardings(self.config, self.mesh)
     return TrainState(whole, shardings, opt_state)
 
-  def _logits(self, params, batch: Batch, key=None):
-    names = ("decoder_input_tokens", "decoder_target_tokens")
-    if not self.config.decoder_only:
-      names = ("encoder_input_tokens", *names)
-    return self._module.apply(
-        {"params": params},
-        *(batch[name] for name in names),
-        enable_dropout=key is not None,
-        rngs=None if key is None else {"dropout": key},
-    )
-
-  def _update_fn(self, state: TrainState, batch: Batch):
+  def _update_fn(self, state: TrainState, batch: Batch, teacher: Params):
     key = jax.random.fold_in(self._key, state.step)
     use_dropout = self.config.dropout_rate > 0
+    targets = batch["decoder_target_tokens"]
 
     def mean_loss(params):
-      logits = self._logits(params, batch, key if use_dropout else None)
-      loss, nats, count = token_loss(logits, batch["decoder_target_tokens"])
+      logits = _logits(self.config, params, batch, key if use_dropout else None)
+      loss, nats, count = token_loss(logits, targets)
+      if self._teacher:
+        law = jax.nn.softmax(_logits(self._teacher.config, teacher, batch))
+        loss = imitation_loss(logits, law, targets)
       return loss / count, (nats, count)
 
     if self._remat:
@@ -164,7 +150,7 @@ class Trainer:
     return TrainState(state.step + 1, params, opt_state), metrics
 
   def _evaluate_fn(self, params, batch: Batch):
-    logits = self._logits(params, batch)
+    logits = _logits(self.config, params, batch)
     return token_loss(logits, batch["decoder_target_tokens"])[1:]
 
   def _place(self, batch: Batch) -> Batch:
@@ -179,7 +165,11 @@ class Trainer:
   def step(self, batch: Batch) -> tuple[Float[Array, ""], Int[Array, ""]]:
     """Takes one optimizer step; returns summed nats and the token count."""
     with partitioning.on_mesh(self.mesh):
-      self.state, metrics = self._update(self.state, self._place(batch))
+      self.state, metrics = self._update(
+          self.state,
+          self._place(batch),
+          self._teacher and self._teacher.params,
+      )
     return metrics
 
   def evaluate(self, batches: Iterable[Batch]) -> float:
@@ -195,6 +185,39 @@ class Trainer:
   def is_finite(self) -> bool:
     """Whether the state is worth keeping."""
     return bool(self._is_finite(self.state))
+
+
+def _logits(
+    config: network.T5Config, params: Params, batch: Batch, key=None
+) -> Float[Array, "batch length vocab"]:
+  """Teacher-forced logits; with dropout if there is a key."""
+  names = ("decoder_input_tokens", "decoder_target_tokens")
+  if not config.decoder_only:
+    names = ("encoder_input_tokens", *names)
+  return network.build(config).apply(
+      {"params": params},
+      *(batch[name] for name in names),
+      enable_dropout=key is not None,
+      rngs=None if key is None else {"dropout": key},
+  )
+
+
+def _placed(
+    teacher: Teacher | None, config: network.T5Config, mesh: Mesh | None
+) -> Teacher | None:
+  """Checks a teacher, and puts it on the mesh if there is one."""
+  if teacher is None:
+    return None
+  for name in ("vocab_size", "decoder_only"):
+    theirs, ours = getattr(teacher.config, name), getattr(config, name)
+    if theirs != ours:
+      raise ValueError(
+          f"`teacher` must have the model's `{name}`, {ours}. Got {theirs}."
+      )
+  if mesh is None:
+    return teacher
+  params = partitioning.place(teacher.config, teacher.params, mesh)
+  return teacher._replace(params=params)
 
 
 def _is_finite(state: TrainState) -> Bool[Array, ""]:

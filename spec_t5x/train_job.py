@@ -41,6 +41,8 @@ class TrainJob:
     config: of a new model; if `init_from` is given too, a deeper one to grow
       that model to. None takes the configuration of `init_from`.
     init_from: directory or hub name of weights to start from, any format.
+    teacher: directory or hub name of a target whose laws the model learns at
+      every token of the data; None to learn the tokens.
     optimizer: 'adafactor' or 'adamw'.
     schedule: of the learning rate; its `num_steps` end the training.
     weight_decay: a fraction of the learning rate.
@@ -66,6 +68,7 @@ class TrainJob:
   data: Data
   config: T5Config | None = None
   init_from: str | None = None
+  teacher: str | None = None
   optimizer: str = "adamw"
   schedule: Schedule = Schedule()
   weight_decay: float = 0.0
@@ -125,6 +128,7 @@ class TrainJob:
   def _trainer(self) -> train.Trainer:
     mesh = partitioning.mesh_of(self.mesh)
     config, params = self._start(mesh)
+    teacher = self.teacher and load(self.teacher, mesh=mesh)
     return train.Trainer(
         config,
         optimizers.make_optimizer(
@@ -134,6 +138,7 @@ class TrainJob:
         params,
         mesh,
         self.remat,
+        teacher and train.Teacher(teacher.config, teacher.params),
     )
 
   def _start(self, mesh) -> tuple[T5Config, Params]:

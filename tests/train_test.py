@@ -16,7 +16,7 @@ import pytest
 import toy_training
 from toy_training import CONFIG, make_data, make_trainer
 
-from spec_t5x import optimizers, partitioning, train
+from spec_t5x import network, optimizers, partitioning, train
 from spec_t5x.config import T5Config
 from spec_t5x.train_state import StateStore, TrainState
 
@@ -46,21 +46,6 @@ def straight(tmp_path_factory):
       trainer, make_data(), 6, directory, eval_every=1, save_every=3
   )
   return params_of(trainer), directory
-
-
-def test_token_loss_is_cross_entropy_without_padding():
-  rng = np.random.default_rng(0)
-  logits = rng.normal(0, 2, (2, 3, 5)).astype("float32")
-  targets = np.array([[4, 1, 0], [2, 0, 0]])
-  probs = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
-  log_z = np.log(np.exp(logits).sum(-1))
-  at = [(0, 0, 4), (0, 1, 1), (1, 0, 2)]
-  expected = -sum(np.log(probs[index]) for index in at)
-  penalty = 0.1 * sum(log_z[index[:2]] ** 2 for index in at)
-  loss, nats, count = train.token_loss(logits, targets, z_loss=0.1)
-  np.testing.assert_allclose(nats, expected, rtol=1e-5)
-  np.testing.assert_allclose(loss, expected + penalty, rtol=1e-5)
-  assert count == 3
 
 
 def test_loss_falls_on_a_toy(straight):
@@ -238,3 +223,53 @@ def test_initial_parameters_are_float32_and_t5x_shaped():
   assert embedding.shape == (24, 8)
   # Four standard errors of the deviation of 192 normal numbers are 0.2.
   assert abs(embedding.std() - 1) < 0.2
+
+
+def law_of(trainer, batch):
+  names = ("encoder_input_tokens", "decoder_input_tokens")
+  module = network.build(trainer.config)
+  logits = module.apply(
+      {"params": trainer.state.params},
+      *(batch[name] for name in names),
+      batch["decoder_target_tokens"],
+  )
+  return jax.nn.softmax(logits)
+
+
+def test_a_teacher_is_imitated_and_not_the_tokens():
+  teacher, batch = make_trainer(seed=1), next(make_data().train_batches(0))
+  law = law_of(teacher, batch)
+  pupil = train.Trainer(
+      dataclasses.replace(CONFIG, dropout_rate=0.0),
+      optimizers.make_optimizer("adamw", optimizers.Schedule(0.03, 0, 80, 80)),
+      teacher=train.Teacher(teacher.config, params_of(teacher)),
+  )
+  weights = batch["decoder_target_tokens"] > 0
+
+  def distance():
+    q = law_of(pupil, batch)
+    return float(
+        (abs(law - q).sum(axis=-1) / 2 * weights).sum() / weights.sum()
+    )
+
+  far = distance()
+  for _ in range(80):
+    pupil.step(batch)
+  assert distance() < 0.4 * far
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"vocab_size": 32}, "vocab_size"),
+        ({"num_encoder_layers": 0}, "decoder_only"),
+    ],
+)
+def test_a_teacher_of_another_kind_is_refused(change, name):
+  config = dataclasses.replace(CONFIG, **change)
+  with pytest.raises(ValueError, match=f"`teacher` must have .*`{name}`"):
+    train.Trainer(
+        CONFIG,
+        optimizers.make_optimizer("adamw", optimizers.Schedule()),
+        teacher=train.Teacher(config, {}),
+    )
