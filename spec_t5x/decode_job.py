@@ -29,8 +29,8 @@ from spec_t5x.decode_batches import BatchResult, decode_batch, make_batches
 from spec_t5x.decode_summary import DecodeProgress, Summary
 from spec_t5x.decoder import Decoder
 from spec_t5x.draft import find_draft, load_draft
-from spec_t5x.experiments.provenance import weights_hash
 from spec_t5x.model import find, load
+from spec_t5x.provenance import weights_hash
 
 # They change nothing in the outputs; files are told by their content.
 _NOT_SETTINGS = ("target", "draft", "inputs", "outputs", "trace", "trace_file")

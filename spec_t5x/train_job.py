@@ -18,10 +18,11 @@ from spec_t5x import (
     optimizers,
     partitioning,
     processes,
+    provenance,
     train,
 )
 from spec_t5x.config import T5Config
-from spec_t5x.model import load
+from spec_t5x.model import find, load
 from spec_t5x.optimizers import Schedule
 from spec_t5x.train_data import Data
 from spec_t5x.train_quality import Quality
@@ -34,9 +35,10 @@ class TrainJob:
   """Trains a model. The same job, run again, carries on where it stopped.
 
   Attributes:
-    directory: of the run. Gets the newest state, the curve (`log.jsonl`), the
-      compiled programs, and the trained weights (`model`, a Hugging Face
-      directory with vocabulary and curve) whenever the job stops.
+    directory: of the run. Gets the newest state, the curve (`log.jsonl`), what
+      each start began from (`provenance.jsonl`), the compiled programs, and
+      the trained weights (`model`, a Hugging Face directory with vocabulary,
+      curve and starts) whenever the job stops.
     data: what to train on.
     config: of a new model; if `init_from` is given too, a deeper one to grow
       that model to. None takes the configuration of `init_from`.
@@ -108,7 +110,13 @@ class TrainJob:
       with console.status("Preparing model and data"):
         trainer = self._trainer()
         quality = self._quality(vocabulary, trainer.config.decoder_only)
+        starts = provenance.Starts(directory, self._about())
       bar = _TrainProgress(console, self.schedule.num_steps)
+
+      def on_step(step, loss):
+        starts.note(step)
+        bar.show_step(step, loss)
+
       with bar:
         train.fit(
             trainer,
@@ -120,10 +128,21 @@ class TrainJob:
             max_seconds=self.max_seconds,
             quality=quality,
             quality_every=self.metric_every,
-            on_step=bar.show_step,
+            on_step=on_step,
             on_row=bar.show_row,
         )
     return self._export(trainer, directory)
+
+  def _about(self) -> dict[str, Any]:
+    """Settings for `provenance`; files are told by their content."""
+    settings = provenance.describe(self)
+    files = {"vocabulary": self.vocabulary}
+    del settings["directory"], settings["vocabulary"]
+    for role in ("init_from", "teacher"):
+      if getattr(self, role):
+        files[role] = find(getattr(self, role))
+    hashes = {role: provenance.weights_hash(x) for role, x in files.items()}
+    return {"settings": settings, "files_sha256": hashes}
 
   def _trainer(self) -> train.Trainer:
     mesh = partitioning.mesh_of(self.mesh)
@@ -172,7 +191,7 @@ class TrainJob:
     return Quality(vocabulary, examples, self.metric)
 
   def _export(self, trainer, directory: pathlib.Path) -> pathlib.Path:
-    """Writes weights, vocabulary and curve; replaces those of earlier runs."""
+    """Writes weights and all beside them; replaces those of earlier runs."""
     model, ready = directory / "model", directory / "model.new"
     processes.on_first(lambda: shutil.rmtree(ready, ignore_errors=True))
     checkpoints.save_hugging_face(
@@ -184,7 +203,10 @@ class TrainJob:
     )
 
     def replace():
-      shutil.copyfile(directory / "log.jsonl", ready / "log.jsonl")
+      for name in ("log.jsonl", provenance.STARTS_NAME):
+        # Those who trained before there were provenances have none.
+        if (directory / name).exists():
+          shutil.copyfile(directory / name, ready / name)
       shutil.rmtree(model, ignore_errors=True)
       return ready.rename(model)
 

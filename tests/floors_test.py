@@ -22,8 +22,8 @@ FLOORS = (
     "standardize acceptance verification theory statistics",
     "layers attention cache stacks network packing partitioning",
     "law texts drafts decoding_types loop_state decoding",
-    "atomic processes vocabulary corpora batching metrics programs prompts"
-    " humaneval paper_data benchmarks seqio_tasks tasks prompt_tasks"
+    "atomic processes provenance vocabulary corpora batching metrics programs"
+    " prompts humaneval paper_data benchmarks seqio_tasks tasks prompt_tasks"
     " checkpoints model inputs draft placement decode_result"
     " decoder t5x_options t5x_decoding t5x_decode_fn t5x_model t5x_checkpoints"
     " t5x_plugin",

@@ -53,6 +53,11 @@ def steps_of(directory):
   return [json.loads(row)["step"] for row in rows]
 
 
+def starts_of(directory):
+  lines = (directory / "provenance.jsonl").read_text().splitlines()
+  return list(map(json.loads, lines))
+
+
 def assert_same(first, second):
   jax.tree.map(np.testing.assert_array_equal, first, second)
 
@@ -75,6 +80,22 @@ def test_exports_what_was_trained(trained, tmp_path):
   assert trained[1] == trained[0] / "model"
 
 
+def test_every_start_tells_where_it_began_and_from_what(trained, tmp_path):
+  job = make_job(tmp_path, config=PLAIN, init_from=str(trained[1]))
+  run(dataclasses.replace(job, schedule=Schedule(0.03, 0, 1, 1)))
+  path, _ = run(job)
+  first, second = starts_of(tmp_path)
+  assert starts_of(path) == [first, second]
+  assert (first["start_step"], second["start_step"]) == (0, 1)
+  settings = second["settings"]
+  assert settings["schedule"]["num_steps"] == 2
+  assert settings["config"]["emb_dim"] == PLAIN.emb_dim
+  assert len(settings["data"]["train"]) == 16
+  assert "directory" not in settings
+  assert second["files_sha256"].keys() == {"vocabulary", "init_from"}
+  assert {"commit", "dirty", "versions", "device", "command"} <= second.keys()
+
+
 def test_curve_has_the_metric(trained):
   rows = (trained[0] / "log.jsonl").read_text().splitlines()
   last = json.loads(rows[-1])
@@ -88,6 +109,7 @@ def test_finished_jobs_export_again_and_train_no_more(trained):
   before = load(trained[1]).params
   run(make_job(trained[0], config=PLAIN))
   assert steps_of(trained[0]) == [1, 2]
+  assert len(starts_of(trained[0])) == 1
   assert_same(load(trained[1]).params, before)
 
 

@@ -10,10 +10,10 @@ import itertools
 import pathlib
 from collections.abc import Callable
 
-from spec_t5x import corpora, model
+from spec_t5x import corpora, model, provenance
 from spec_t5x.decoder import Decoder
 from spec_t5x.draft import find_draft, load_draft
-from spec_t5x.experiments import provenance, timing
+from spec_t5x.experiments import timing
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.experiments.reprojection import (
     PROJECTIONS,

@@ -12,10 +12,17 @@ import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from spec_t5x import benchmarks, model, partitioning, processes, trace
+from spec_t5x import (
+    benchmarks,
+    model,
+    partitioning,
+    processes,
+    provenance,
+    trace,
+)
 from spec_t5x.decoder import Decoder
 from spec_t5x.draft import AnyDraft, find_draft, load_draft
-from spec_t5x.experiments import alpha, provenance, timing
+from spec_t5x.experiments import alpha, timing
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.experiments.sweep_settings import Sweep
 from spec_t5x.experiments.texts import Texts

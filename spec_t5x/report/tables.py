@@ -32,7 +32,7 @@ def run_name(run: pathlib.Path) -> str:
 
 
 def provenance(run: pathlib.Path) -> dict[str, Any]:
-  """Where the run comes from, see `experiments.provenance`."""
+  """Where the run comes from, see `spec_t5x.provenance`."""
   return json.loads((run / "provenance.json").read_text("utf-8"))
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from rich.console import Console
 
+from spec_t5x import provenance
 from spec_t5x.config import T5Config
-from spec_t5x.experiments import provenance
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.report import tpu_tables
 from spec_t5x.tpu import chips, compiling, counting

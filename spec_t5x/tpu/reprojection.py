@@ -11,10 +11,9 @@ import pathlib
 
 import jax
 
-from spec_t5x import decoding, network, partitioning
+from spec_t5x import decoding, network, partitioning, provenance
 from spec_t5x.config import T5Config
 from spec_t5x.decoding_types import Models, Settings, Weights
-from spec_t5x.experiments import provenance
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.experiments.reprojection import (
     PROJECTIONS,

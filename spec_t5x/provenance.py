@@ -1,5 +1,6 @@
 """Where a result comes from: code, weights, data, machine."""
 
+import dataclasses
 import datetime
 import hashlib
 import importlib.metadata
@@ -13,10 +14,16 @@ from typing import Any
 
 import jax
 
-from spec_t5x import atomic
+from spec_t5x import atomic, processes
 
 _PACKAGES = ("jax", "jaxlib", "flax", "numpy", "sentencepiece", "sacrebleu")
-_ROOT = pathlib.Path(__file__).parents[2]
+_ROOT = pathlib.Path(__file__).parents[1]
+# A list longer than this is data, not a setting.
+_LONG = 100
+_PLAIN = (int, float, bool, type(None))
+
+# File of a training's starts, beside its curve.
+STARTS_NAME = "provenance.jsonl"
 
 
 def _git(*arguments: str) -> str | None:
@@ -71,6 +78,26 @@ def weights_hash(path: str | os.PathLike[str]) -> str:
   return digest.hexdigest()
 
 
+def facts() -> dict[str, Any]:
+  """Code, command and machine, as they are now."""
+  # Files that are not tracked are code that no commit has, results apart.
+  status = _git("status", "--porcelain", "--", ".", ":(exclude)results")
+  return {
+      "commit": _git("rev-parse", "HEAD"),
+      "dirty": None if status is None else bool(status),
+      "command": [pathlib.Path(sys.argv[0]).name, *sys.argv[1:]],
+      "versions": {
+          "python": platform.python_version(),
+          **{name: importlib.metadata.version(name) for name in _PACKAGES},
+      },
+      "device": device_name(),
+      "xla_flags": os.environ.get("XLA_FLAGS", ""),
+      "started": (
+          datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+      ),
+  }
+
+
 def collect(
     models: dict[str, str], data: dict[str, Any], seed: int, dtype: str
 ) -> dict[str, Any]:
@@ -82,27 +109,14 @@ def collect(
     seed: of all random numbers.
     dtype: of parameters and activations.
   """
-  # Files that are not tracked are code that no commit has, results apart.
-  status = _git("status", "--porcelain", "--", ".", ":(exclude)results")
   return {
-      "commit": _git("rev-parse", "HEAD"),
-      "dirty": None if status is None else bool(status),
-      "command": [pathlib.Path(sys.argv[0]).name, *sys.argv[1:]],
+      **facts(),
       "seed": seed,
       "dtype": dtype,
       "weights_sha256": {
           role: weights_hash(directory) for role, directory in models.items()
       },
       "data": data,
-      "versions": {
-          "python": platform.python_version(),
-          **{name: importlib.metadata.version(name) for name in _PACKAGES},
-      },
-      "device": device_name(),
-      "xla_flags": os.environ.get("XLA_FLAGS", ""),
-      "started": (
-          datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-      ),
   }
 
 
@@ -134,3 +148,58 @@ def note(directory: pathlib.Path, record: dict[str, Any]) -> None:
         f"{directory} holds cells of other settings or weights ({changed})."
         " Name another run or delete it."
     )
+
+
+def describe(value: Any) -> Any:
+  """What settings are, for JSON.
+
+  Dataclasses become their fields, beside the name of their class. A long list,
+  such as examples in memory, is told by its length and the hash of its content.
+  """
+  if dataclasses.is_dataclass(value):
+    fields = [field.name for field in dataclasses.fields(value)]
+    values = {name: describe(getattr(value, name)) for name in fields}
+    return {"class": type(value).__name__, **values}
+  if isinstance(value, list | tuple):
+    if len(value) <= _LONG:
+      return list(map(describe, value))
+    content = json.dumps(value, default=str).encode()
+    return {"length": len(value), "sha256": hashlib.sha256(content).hexdigest()}
+  if isinstance(value, _PLAIN):
+    return value
+  # Where the package lies on this machine tells nothing.
+  return str(value).removeprefix(f"{_ROOT}{os.sep}")
+
+
+class Starts:
+  """The starts of a training, one JSON object a line of `provenance.jsonl`.
+
+  A line has the step that was begun from, what `facts` tells, and settings. It
+  is written with the first step, so a start that came to nothing leaves none.
+  """
+
+  def __init__(self, directory: pathlib.Path, about: dict[str, Any]):
+    """Takes the facts as they are now.
+
+    Args:
+      directory: of the run.
+      about: settings of this start, as JSON has them.
+    """
+    self._path = directory / STARTS_NAME
+    self._record = {**facts(), **about}
+    self._is_noted = False
+
+  def note(self, step: int) -> None:
+    """Appends the line when it is first called.
+
+    In a job of several processes the first one does.
+
+    Args:
+      step: that was taken last, counted from 1.
+    """
+    if self._is_noted or not processes.is_first():
+      return
+    self._is_noted = True
+    known = self._path.read_text("utf-8") if self._path.exists() else ""
+    line = json.dumps({"start_step": step - 1, **self._record})
+    atomic.write_text(self._path, f"{known}{line}\n")
