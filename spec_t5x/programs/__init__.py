@@ -4,7 +4,8 @@ A program never runs in this process. Its own has limits of time and memory,
 an empty directory and an empty environment. It has the standard library alone
 and can write no file, start no process or thread, signal no process and open
 no socket (see `confined`, which tells how). This contains the accidents of a
-model; against an adversary, who can still read files, use a container too.
+model. An adversary could still read files, against which a container helps,
+and make a wrong answer pass for a right one.
 """
 
 import dataclasses
@@ -75,8 +76,9 @@ def run(program: str, limits: Limits = DEFAULT_LIMITS) -> Outcome:
   Raises:
     RuntimeError: the process could not be confined, so nothing was run.
   """
-  # The process knows the word, the program does not: what it prints or
-  # returns cannot be taken for a verdict.
+  # Nothing that a program prints or returns by accident is this word. It is no
+  # secret: it lies in the memory of the program's own process, where one that
+  # means to deceive finds it, for instance in the frames that called it.
   word = secrets.token_hex(16)
   order = json.dumps(
       {"program": program, "word": word, **dataclasses.asdict(limits)}
