@@ -227,7 +227,8 @@ def dot_product_attention(
   weights = jax.nn.softmax(weights).astype(dtype)
   if dropout is not None:
     weights = dropout(weights)
-  return jnp.einsum("bhqk,bhkd->bqhd", weights, value)
+  # Asked for heads within queries, XLA's CPU backend takes three times as long.
+  return jnp.moveaxis(jnp.einsum("bhqk,bhkd->bhqd", weights, value), 1, 2)
 
 
 def mask_to_bias(

@@ -46,9 +46,9 @@ class Transformer(nn.Module):
     encoded = self.encode(encoder_input_tokens)
     return self.decoder.start(encoded, encoder_input_tokens > 0)
 
-  def extend(self, tokens, index, cache, context):
+  def extend(self, tokens, index, cache, context, only=None):
     """Appends a block; see `Decoder.extend`."""
-    return self.decoder.extend(tokens, index, cache, context)
+    return self.decoder.extend(tokens, index, cache, context, only)
 
   def __call__(
       self,
@@ -81,9 +81,9 @@ class DecoderOnly(nn.Module):
     del inputs
     return stacks.EMPTY_CONTEXT
 
-  def extend(self, tokens, index, cache, context):
+  def extend(self, tokens, index, cache, context, only=None):
     """Appends a block; see `Decoder.extend`."""
-    return self.decoder.extend(tokens, index, cache, context)
+    return self.decoder.extend(tokens, index, cache, context, only)
 
   def __call__(
       self,
@@ -150,9 +150,12 @@ class T5Scorer:
       cache: Cache,
       tokens: Int[Array, "batch block"],
       index: Int[Array, " batch"],
-  ) -> tuple[Float[Array, "batch block vocab"], Cache]:
+      only: Int[Array, " batch"] | None = None,
+  ) -> tuple[Float[Array, "batch places vocab"], Cache]:
     """Appends a block at each row's own index; see `types.Scorer.extend`."""
-    logits, cache = self._apply("extend", params, tokens, index, cache, context)
+    logits, cache = self._apply(
+        "extend", params, tokens, index, cache, context, only
+    )
     with nn_partitioning.axis_rules(self.axis_rules):
       constrain = nn_partitioning.with_sharding_constraint
       # Each device projects to its part of the vocabulary. They exchange that

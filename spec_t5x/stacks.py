@@ -234,7 +234,8 @@ class Decoder(nn.Module):
       index: Int[Array, " batch"],
       cache: Cache,
       context: Context = EMPTY_CONTEXT,
-  ) -> tuple[Float[Array, "batch block vocab"], Cache]:
+      only: Int[Array, " batch"] | None = None,
+  ) -> tuple[Float[Array, "batch places vocab"], Cache]:
     """Appends a block at each row's own index; see `types.Scorer.extend`."""
     length = cache[0].length
     positions = index[:, None] + jnp.arange(tokens.shape[1])
@@ -251,4 +252,6 @@ class Decoder(nn.Module):
           x, buffer, index, bias, keys_values, context.bias
       )
       buffers.append(buffer)
+    if only is not None:
+      x = jnp.take_along_axis(x, only[:, None, None], axis=1)
     return self._logits(x, True), tuple(buffers)

@@ -68,16 +68,27 @@ class Scorer(Protocol):
       cache: Cache,
       tokens: Int[Array, "batch block"],
       index: Int[Array, " batch"],
-  ) -> tuple[Float[Array, "batch block vocab"], Cache]:
+      only: Int[Array, " batch"] | None = None,
+  ) -> tuple[Float[Array, "batch places vocab"], Cache]:
     """Appends a block to each row at that row's own index.
 
     Token `tokens[b, i]` stands at position `index[b] + i`. What stood there
     is overwritten; a query sees the keys at positions up to its own. So
     passing a smaller index rewinds a row, and nothing is ever cleared.
 
+    Args:
+      params: parameters.
+      context: as returned by `start`.
+      cache: as returned by `init_cache` or the call before.
+      tokens: the block.
+      index: position of each row's first token.
+      only: which token of each row's block logits are wanted for; None for
+        all. Logits are dear: a small model spends half its step on them.
+
     Returns:
       `logits[b, i]`, the logits of position `index[b] + i + 1`, float32, and
-      the cache that holds the block.
+      the cache that holds the block. With `only` one place: those of position
+      `index[b] + only[b] + 1`.
     """
     ...
 

@@ -160,3 +160,17 @@ def test_control_adding_to_the_cache_is_found(monkeypatch):
       attention, "write_block", lambda *of, axis: add(*of, axis)
   )
   assert np.abs(rewound() - expected).max() > 0.1
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_logits_of_one_place_only(name):
+  scorer, extend, _, tokens = model(name)
+  block, index = tokens[:, :3], jnp.zeros(ROWS, "int32")
+  only = jnp.arange(ROWS) % 3
+  logits, whole = extend(scorer.init_cache(ROWS, LENGTH), block, index)
+  one, cache = extend(scorer.init_cache(ROWS, LENGTH), block, index, only)
+  assert one.shape == (ROWS, 1, VOCAB)
+  expected = jnp.take_along_axis(logits, only[:, None, None], axis=1)
+  np.testing.assert_allclose(one, expected, atol=2e-5)
+  jax.tree.map(np.testing.assert_array_equal, cache, whole)
+  assert np.abs(one - logits[:, :1]).max() > 0.1

@@ -39,7 +39,7 @@ class TableScorer:
   def init_cache(self, batch, length):
     return jnp.full((batch, length), GARBAGE, "uint32")
 
-  def extend(self, params, context, cache, tokens, index):
+  def extend(self, params, context, cache, tokens, index, only=None):
     write = lambda row, block, at: jax.lax.dynamic_update_slice(
         row, block, (at,)
     )
@@ -47,6 +47,8 @@ class TableScorer:
     places = index[:, None] + jnp.arange(tokens.shape[1])
     codes = prefix_codes(cache[:, 1:], self.vocab_size)
     codes = jnp.take_along_axis(codes, places, axis=1) % params.shape[1]
+    if only is not None:
+      codes = jnp.take_along_axis(codes, only[:, None], axis=1)
     return params[context[:, None], codes], cache
 
 

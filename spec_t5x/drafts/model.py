@@ -64,8 +64,9 @@ class ModelDraft:
       The carry, and the tokens with their laws and whether they have one.
     """
     cache, tokens = carry
-    logits, cache = self.scorer.extend(params, context, cache, block, at - row)
-    logits = jnp.take_along_axis(logits, row[:, None, None], axis=1)
+    logits, cache = self.scorer.extend(
+        params, context, cache, block, at - row, only=row
+    )
     logits = law.adjust(logits, tokens, at + 1)[:, 0]
     token, probs = law.draw(logits, words)
     token = token.astype(tokens.dtype)

@@ -42,11 +42,15 @@ class NgramScorer:
       cache: Int[Array, "batch length"],
       tokens: Int[Array, "batch block"],
       index: Int[Array, " batch"],
-  ) -> tuple[Float[Array, "batch block vocab"], Cache]:
+      only: Int[Array, " batch"] | None = None,
+  ) -> tuple[Float[Array, "batch places vocab"], Cache]:
     """See `types.Scorer.extend`."""
     del context
     cache = texts.write_block(cache, index, tokens)
     places = index[:, None] + jnp.arange(tokens.shape[1])
     # Position 0 is BOS, and so is what a table was told stands before it.
     before = jnp.take_along_axis(cache, jnp.maximum(places - 1, 0), axis=1)
-    return jnp.log(params.probs(jnp.stack([before, tokens], -1))), cache
+    known = jnp.stack([before, tokens], -1)
+    if only is not None:
+      known = jnp.take_along_axis(known, only[:, None, None], axis=1)
+    return jnp.log(params.probs(known)), cache
