@@ -78,7 +78,8 @@ class ReprojectingScorer:
       cache: Cache,
       tokens: Int[Array, "batch block"],
       index: Int[Array, " batch"],
-  ) -> tuple[Float[Array, "batch block vocab"], Cache]:
+      only: Int[Array, " batch"] | None = None,
+  ) -> tuple[Float[Array, "batch places vocab"], Cache]:
     """Projects, then appends a block; see `types.Scorer.extend`."""
     outputs = context.outputs
     if self.pinned:
@@ -86,7 +87,7 @@ class ReprojectingScorer:
       # the compiler can tell.
       outputs, tokens = jax.lax.optimization_barrier((outputs, tokens))
     projected = self._project(params, outputs, context.inputs)
-    return self.scorer.extend(params, projected, cache, tokens, index)
+    return self.scorer.extend(params, projected, cache, tokens, index, only)
 
   def _project(self, params, outputs, inputs) -> Context:
     module = network.build(self.scorer.config)
