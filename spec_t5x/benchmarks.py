@@ -14,14 +14,48 @@ For decoder-only models:
 import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Shaped
 
 from spec_t5x import corpora, humaneval, metrics, paper_data, prompts
 from spec_t5x.corpora import Pair
 from spec_t5x.vocabulary import Vocabulary
 
-__all__ = ["BENCHMARKS", "Benchmark", "load"]
+__all__ = ["BENCHMARKS", "Benchmark", "Comparison", "Metric", "load"]
 
-_Score = Callable[[Sequence[str], Sequence[Pair]], float]
+Parts = Shaped[np.ndarray, "texts parts"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Metric:
+  """A score of many texts, from numbers of each that add up.
+
+  Attributes:
+    name: as tables name it.
+    judge: of decodes and their pairs, the numbers of each.
+    combine: of the sums of these numbers, the score, 0 to 100.
+  """
+
+  name: str
+  judge: Callable[[Sequence[str], Sequence[Pair]], Parts]
+  combine: Callable[[Shaped[np.ndarray, " parts"]], float]
+
+
+class Comparison(NamedTuple):
+  """How much higher one set of decodes scores than another of the same texts.
+
+  Attributes:
+    difference: of the scores.
+    difference_low: lower end of its 95% interval, by a paired bootstrap over
+      the texts.
+    difference_high: upper end.
+  """
+
+  difference: float
+  difference_low: float
+  difference_high: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,17 +65,22 @@ class Benchmark:
   Attributes:
     pairs: sources to decode, with what should come out. Where a text is to be
       continued, both are the whole text.
-    metric: what `score` measures, as tables name it; None if nothing.
+    metric: how decodes are scored; None if they are not.
     stops: stop sequences, at which a decode is cut; see `prompts`.
-    score_fn: of decodes and their pairs; 0 to 100.
     is_code: whether line breaks and indents matter.
+    samples: how often all sources stand in `pairs`, one after the other.
   """
 
   pairs: Sequence[Pair]
-  metric: str | None = None
-  score_fn: _Score | None = None
+  metric: Metric | None = None
   stops: tuple[str, ...] = ()
   is_code: bool = False
+  samples: int = 1
+
+  @property
+  def metric_name(self) -> str | None:
+    """What `score` measures, as tables name it; None if nothing."""
+    return self.metric and self.metric.name
 
   def check_vocabulary(self, vocabulary: Vocabulary) -> None:
     """Raises ValueError unless a vocabulary can write the answers."""
@@ -51,19 +90,58 @@ class Benchmark:
   def score(
       self, predictions: Sequence[str], numbers: Sequence[int]
   ) -> float | None:
-    """Judges decodes.
+    """Scores decodes.
 
     Args:
       predictions: what the model wrote, uncut.
       numbers: the pair of each, counted from 0.
 
     Returns:
-      0 to 100, or None where nothing is measured.
+      0 to 100, or None where nothing is measured. Samples of one source count
+      as one text, by their mean.
     """
-    if self.score_fn is None:
+    if self.metric is None:
       return None
+    parts = self._parts(predictions, numbers)
+    return self.metric.combine(parts.sum(axis=0))
+
+  def compare(
+      self,
+      predictions: Sequence[str],
+      others: Sequence[str],
+      numbers: Sequence[int],
+  ) -> Comparison | None:
+    """Tells how much higher decodes score than others of the same pairs.
+
+    Args:
+      predictions: what a model wrote, uncut.
+      others: what it wrote, decoded another way.
+      numbers: the pair of each, counted from 0.
+
+    Returns:
+      The difference of the scores, or None where nothing is measured.
+    """
+    if self.metric is None:
+      return None
+    second, first = (
+        self._parts(texts, numbers) for texts in (predictions, others)
+    )
+    combine = self.metric.combine
+    return Comparison(
+        combine(second.sum(axis=0)) - combine(first.sum(axis=0)),
+        *metrics.paired_interval(first, second, combine),
+    )
+
+  def _parts(self, predictions: Sequence[str], numbers: Sequence[int]) -> Parts:
+    """What the metric adds up, a line per source."""
     finished = [prompts.cut(text, self.stops) for text in predictions]
-    return self.score_fn(finished, [self.pairs[i] for i in numbers])
+    judged = self.metric.judge(finished, [self.pairs[i] for i in numbers])
+    if self.samples == 1:
+      return judged
+    sources = np.array(numbers) % (len(self.pairs) // self.samples)
+    return np.array(
+        [judged[sources == source].mean(axis=0) for source in set(sources)]
+    )
 
 
 def load(
@@ -117,24 +195,37 @@ def load(
     ]
   if name in _CONTINUED:
     return Benchmark([pair._replace(source=pair.target) for pair in pairs])
-  return Benchmark(pairs, *_SCORES[name])
+  return Benchmark(pairs, _SCORES[name])
 
 
 def _references(pairs: Sequence[Pair]) -> list[str]:
   return [pair.target for pair in pairs]
 
 
-def _bleu(predictions: Sequence[str], pairs: Sequence[Pair]) -> float:
-  return metrics.bleu(predictions, _references(pairs))
+def _with_ones(values: Sequence[float]) -> Parts:
+  """Numbers whose sums have a mean: the values, and how many they are."""
+  return np.stack([values, np.ones(len(values))], axis=1)
 
 
-def _rouge2(predictions: Sequence[str], pairs: Sequence[Pair]) -> float:
-  return metrics.rouge(predictions, _references(pairs))["rouge2"]
+def _mean(sums: Shaped[np.ndarray, "2"]) -> float:
+  return float(sums[0] / sums[1])
 
 
+_BLEU = Metric(
+    "BLEU",
+    lambda texts, pairs: metrics.bleu_counts(texts, _references(pairs)),
+    metrics.bleu_of_counts,
+)
+_ROUGE2 = Metric(
+    "ROUGE-2",
+    lambda texts, pairs: _with_ones(
+        metrics.rouge_of_each(texts, _references(pairs))["rouge2"]
+    ),
+    _mean,
+)
 _SCORES = {
-    **dict.fromkeys(("ende", "wmt14_ende"), ("BLEU", _bleu)),
-    **dict.fromkeys(("summ", "cnn_dailymail", "xsum"), ("ROUGE-2", _rouge2)),
+    **dict.fromkeys(("ende", "wmt14_ende"), _BLEU),
+    **dict.fromkeys(("summ", "cnn_dailymail", "xsum"), _ROUGE2),
 }
 _CONTINUED = (corpora.ENGLISH, "lm1b")
 BENCHMARKS = (*_SCORES, *_CONTINUED, "xsum_1shot", "humaneval")
@@ -147,7 +238,7 @@ def _xsum(split: str) -> Benchmark:
       pair._replace(source=prompts.one_shot(example, pair.source))
       for pair in paper_data.read_pairs("xsum", split)
   ]
-  return Benchmark(pairs, "ROUGE-2", _rouge2, prompts.ONE_SHOT_STOPS)
+  return Benchmark(pairs, _ROUGE2, prompts.ONE_SHOT_STOPS)
 
 
 def _humaneval(samples: int, run_programs: bool) -> Benchmark:
@@ -156,12 +247,17 @@ def _humaneval(samples: int, run_programs: bool) -> Benchmark:
   problems = {p.task_id: p for p in humaneval.load_problems()}
   pairs = [problem.to_pair() for problem in problems.values()]
 
-  def score(predictions: Sequence[str], pairs: Sequence[Pair]) -> float:
+  def judge(predictions: Sequence[str], pairs: Sequence[Pair]) -> Parts:
     chosen = [problems[pair.origin] for pair in pairs]
-    return humaneval.pass_rate(
+    passed = humaneval.passes(
         list(zip(chosen, predictions, strict=True)), run_programs=run_programs
     )
+    return _with_ones(100 * np.array(passed))
 
   return Benchmark(
-      pairs * samples, "pass@1", score, humaneval.STOPS, is_code=True
+      pairs * samples,
+      Metric("pass@1", judge, _mean),
+      humaneval.STOPS,
+      is_code=True,
+      samples=samples,
   )

@@ -28,6 +28,7 @@ __all__ = [
     "make_program",
     "pass_at_k",
     "pass_rate",
+    "passes",
 ]
 
 # The paper's: what begins a line that is no longer in the function.
@@ -153,6 +154,30 @@ def pass_at_k(num_samples: int, num_passed: int, k: int) -> float:
   return 1 - failures / math.comb(num_samples, k)
 
 
+def passes(
+    samples: Sequence[tuple[Problem, str]],
+    *,
+    run_programs: bool = False,
+    limits: Limits = programs.DEFAULT_LIMITS,
+) -> list[bool]:
+  """Runs completions and tells which of them pass.
+
+  Args:
+    samples: problems with completions.
+    run_programs: must be True: the programs are run on this machine.
+    limits: of each program.
+
+  Raises:
+    ValueError: the programs may not be run.
+    RuntimeError: a program's process could not be confined.
+  """
+  check_permission(run_programs)
+  sources = [make_program(*sample) for sample in samples]
+  with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    outcomes = list(pool.map(lambda x: programs.run(x, limits), sources))
+  return [outcome is Outcome.PASSED for outcome in outcomes]
+
+
 def pass_rate(
     samples: Sequence[tuple[Problem, str]],
     k: int = 1,
@@ -166,22 +191,19 @@ def pass_rate(
     samples: problems with completions; as many completions of each as were
       sampled, in any order.
     k: see `pass_at_k`.
-    run_programs: must be True: the programs are run on this machine.
-    limits: of each program.
+    run_programs: see `passes`.
+    limits: see `passes`.
 
   Raises:
     ValueError: the programs may not be run, there are none, or a problem has
       fewer than k.
     RuntimeError: a program's process could not be confined.
   """
-  check_permission(run_programs)
   if not samples:
     raise ValueError("`samples` must hold at least one. Got none.")
-  sources = [make_program(*sample) for sample in samples]
-  with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-    outcomes = list(pool.map(lambda x: programs.run(x, limits), sources))
+  passed = passes(samples, run_programs=run_programs, limits=limits)
   of_problem = collections.defaultdict(list)
-  for (problem, _), outcome in zip(samples, outcomes, strict=True):
-    of_problem[problem.task_id].append(outcome is Outcome.PASSED)
+  for (problem, _), one_passed in zip(samples, passed, strict=True):
+    of_problem[problem.task_id].append(one_passed)
   estimates = [pass_at_k(len(x), sum(x), k) for x in of_problem.values()]
   return 100 * sum(estimates) / len(estimates)

@@ -1,5 +1,8 @@
 """Tests of the benchmarks: their texts, their scores, bad arguments."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 from programs_test import pytestmark as needs_landlock
 
@@ -11,7 +14,7 @@ def test_shipped_corpora_are_scored_as_in_the_papers():
     benchmark = benchmarks.load(name, "validation")
     assert len(benchmark.pairs) == count
     assert benchmark.pairs[0].source.startswith(corpora.PREFIXES[name])
-    assert benchmark.metric == metric
+    assert benchmark.metric_name == metric
     numbers = [3, 5]
     right = [benchmark.pairs[i].target for i in numbers]
     assert benchmark.score(right, numbers) == pytest.approx(100)
@@ -27,8 +30,9 @@ def test_english_is_to_be_continued_and_not_scored():
   benchmark = benchmarks.load("english")
   assert len(benchmark.pairs) == 1698
   assert all(pair.source == pair.target for pair in benchmark.pairs)
-  assert benchmark.metric is None
+  assert benchmark.metric_name is None
   assert benchmark.score(["anything"], [0]) is None
+  assert benchmark.compare(["anything"], ["else"], [0]) is None
 
 
 @pytest.mark.parametrize(
@@ -58,16 +62,83 @@ def test_the_papers_data_are_read(paper_data_dir, name, source, target):
 def test_answers_are_cut_before_they_are_scored(paper_data_dir):
   benchmark = benchmarks.load("xsum_1shot")
   reference = benchmark.pairs[0]._replace(target="Snow in May")
-  judged = benchmarks.Benchmark([reference], *_scoring(benchmark))
+  judged = dataclasses.replace(benchmark, pairs=[reference])
   going_on = "Snow in May\n\nArticle: It hailed.\nSummary: Hail"
   assert judged.score([going_on], [0]) == 100
   # A control: uncut, the next article counts against it.
-  uncut = benchmarks.Benchmark([reference], *_scoring(benchmark)[:2])
+  uncut = dataclasses.replace(judged, stops=())
   assert uncut.score([going_on], [0]) < 50
 
 
-def _scoring(benchmark):
-  return benchmark.metric, benchmark.score_fn, benchmark.stops
+def toy_benchmark(count, samples=1):
+  """Texts that are right where they are 'yes'."""
+  metric = benchmarks.Metric(
+      "right",
+      lambda texts, _: np.array([[t == "yes", 1.0] for t in texts]),
+      lambda sums: float(100 * sums[0] / sums[1]),
+  )
+  pairs = [corpora.Pair(str(i), "yes", "") for i in range(count)]
+  return benchmarks.Benchmark(pairs * samples, metric, samples=samples)
+
+
+def answers(rng, count, rate):
+  return np.where(rng.random(count) < rate, "yes", "no").tolist()
+
+
+def test_difference_has_the_width_of_its_standard_error():
+  """Independent answers, half of them right: 95% lie within 1.96 sqrt(2/4n)."""
+  count = 400
+  benchmark = toy_benchmark(count)
+  rng = np.random.default_rng(0)
+  numbers = range(count)
+  first, second = (answers(rng, count, 0.5) for _ in range(2))
+  compared = benchmark.compare(second, first, numbers)
+  scores = [benchmark.score(texts, numbers) for texts in (first, second)]
+  assert compared.difference == pytest.approx(scores[1] - scores[0])
+  half = 1.96 * 100 * (0.5 / count) ** 0.5
+  ends = compared.difference_low, compared.difference_high
+  # 1,000 resamples know the ends to a tenth of half the width.
+  assert np.subtract(ends, compared.difference) == pytest.approx(
+      [-half, half], rel=0.15
+  )
+
+
+def test_what_is_hard_both_ways_is_no_chance():
+  """Paired: the same answers differ by nothing, however varied they are."""
+  benchmark = toy_benchmark(400)
+  rng = np.random.default_rng(0)
+  same, worse = (answers(rng, 400, rate) for rate in (0.5, 0.2))
+  assert benchmark.compare(same, same, range(400)) == (0, 0, 0)
+  assert benchmark.compare(worse, same, range(400)).difference_high < 0
+
+
+def test_intervals_hold_what_they_say():
+  """Of 200 comparisons of equals about 5% exclude 0.
+
+  Binomial with 0.05: 2 to 21 in all but 1 of 1,000 draws of the key.
+  """
+  benchmark = toy_benchmark(100)
+  rng = np.random.default_rng(0)
+  misses = 0
+  for _ in range(200):
+    first, second = (answers(rng, 100, 0.5) for _ in range(2))
+    compared = benchmark.compare(second, first, range(100))
+    misses += not compared.difference_low <= 0 <= compared.difference_high
+  assert 2 <= misses <= 21
+
+
+def test_samples_of_one_source_are_no_texts_of_their_own():
+  """Ten times the same answers are known no better than one time."""
+  rng = np.random.default_rng(0)
+  first, second = (answers(rng, 50, 0.5) for _ in range(2))
+  once = toy_benchmark(50).compare(second, first, range(50))
+  often = toy_benchmark(50, samples=10)
+  tenfold = often.compare(second * 10, first * 10, range(500))
+  assert tenfold == pytest.approx(once)
+  # A control: as 500 texts they would be.
+  control = toy_benchmark(500).compare(second * 10, first * 10, range(500))
+  width = lambda of: of.difference_high - of.difference_low
+  assert width(control) < 0.5 * width(tenfold)
 
 
 @needs_landlock

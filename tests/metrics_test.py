@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import sacrebleu
 
 from spec_t5x import corpora, metrics
 
@@ -24,6 +25,22 @@ def test_bleu_punishes_short_predictions_only():
   assert metrics.bleu(short, long) == pytest.approx(100 * math.exp(1 - 6 / 5))
   # 5/6 4/5 3/4 2/3 again, and no penalty for length.
   assert metrics.bleu(long, short) == pytest.approx(100 * (1 / 3) ** 0.25)
+
+
+def test_bleu_is_that_of_sacrebleu():
+  """Counts of single texts add up to the corpus' own."""
+  pairs = corpora.load_pairs("ende", "test")[:60]
+  references = [pair.target for pair in pairs]
+  texts = [reference.replace("en ", "en, ") for reference in references]
+  texts[0] = ""
+  expected = sacrebleu.corpus_bleu(texts, [references], tokenize="intl").score
+  assert 10 < expected < 90
+  assert metrics.bleu(texts, references) == pytest.approx(expected)
+  # No 4-gram is right, which is smoothed.
+  expected = sacrebleu.corpus_bleu(["a b c d e"], [["a b c e d"]]).score
+  assert expected > 0
+  score = metrics.bleu(["a b c d e"], ["a b c e d"])
+  assert score == pytest.approx(expected)
 
 
 def test_rouge_by_hand():

@@ -11,9 +11,8 @@ import json
 
 import numpy as np
 
-from spec_t5x.experiments.alpha import cell_name
+from spec_t5x.experiments import cells
 from spec_t5x.experiments.cells import CellStore
-from spec_t5x.experiments.sweep import trace_name, walltime_name
 from spec_t5x.experiments.sweep_settings import Sweep
 from spec_t5x.tpu import chips
 from spec_t5x.tpu.counting import Work
@@ -35,6 +34,8 @@ COSTS = {
     "trigram": 0.003,
 }
 TOKENS = 30
+# Texts of the target, and their score.
+TEXTS, QUALITY = 60, 30.0
 
 
 def verify_ratio(gamma):
@@ -73,12 +74,13 @@ def write(results, *, run="toy", rates=None, **changes):
   rng = np.random.default_rng(0)
   _write_provenance(directory, sweep)
   for temperature in sweep.temperatures:
-    store.write(f"outputs-t{temperature:g}", {"temperature": temperature})
+    _write_texts(store, cells.outputs_name(temperature), temperature, QUALITY)
   pairs = list(itertools.product(sweep.drafts, sweep.temperatures))
   for (draft, temperature), lenience in itertools.product(
       pairs, (1.0, *sweep.leniences)
   ):
     _write_alpha(store, rng, draft, temperature, lenience)
+    _write_quality(store, sweep, draft, temperature, lenience)
   for draft in sweep.drafts:
     _write_cost(store, sweep, draft)
   for draft, temperature in pairs:
@@ -110,17 +112,51 @@ def _write_provenance(directory, sweep):
   (directory / "provenance.json").write_text(text)
 
 
+def _write_texts(store, name, temperature, quality, **about):
+  row = {
+      "example": 0,
+      "tokens": [5, 6, 1],
+      "prediction": "ein Text",
+      "reference": "ein Text",
+  }
+  about |= {
+      "temperature": temperature,
+      "texts": TEXTS,
+      "tokens": TEXTS * TOKENS,
+      "metric": "BLEU",
+      "quality": quality,
+  }
+  store.write(name, about, [row])
+
+
+def _write_quality(store, sweep, draft, temperature, lenience):
+  difference = -10 * (1 - lenience)
+  _write_texts(
+      store,
+      cells.quality_name(draft, temperature, lenience),
+      temperature,
+      QUALITY + difference,
+      draft=draft,
+      lenience=lenience,
+      gamma=sweep.middle_gamma,
+      identical=TEXTS if temperature == 0 and lenience == 1 else 2,
+      difference=difference,
+      difference_low=difference - temperature,
+      difference_high=difference + temperature,
+  )
+
+
 def _write_alpha(store, rng, draft, temperature, lenience):
   rate = rate_of(draft, temperature, lenience)
   rows = []
-  for number in range(60):
+  for number in range(TEXTS):
     if temperature:
       overlap = [rate] * TOKENS
     else:
       overlap = (rng.random(TOKENS) < rate).astype(float).tolist()
     rows.append({"example": number, "tokens": TOKENS, "overlap": overlap})
   about = {"draft": draft, "temperature": temperature, "lenience": lenience}
-  store.write(cell_name(draft, temperature, lenience), about, rows)
+  store.write(cells.alpha_name(draft, temperature, lenience), about, rows)
 
 
 def _write_cost(store, sweep, draft):
@@ -131,7 +167,8 @@ def _write_cost(store, sweep, draft):
       {"model": role, "block": block, "seconds": [ratio * STEP] * 3}
       for role, block, ratio in blocks
   ]
-  store.write(f"cost-{draft}", {"draft": draft, "device": "2 cores, toy"}, rows)
+  about = {"draft": draft, "device": "2 cores, toy"}
+  store.write(cells.cost_name(draft), about, rows)
 
 
 def _write_trace(store, sweep, draft, temperature):
@@ -159,7 +196,7 @@ def _write_trace(store, sweep, draft, temperature):
       },
       {"segments": [segment("target", 1)]},
   ]
-  store.write(trace_name(draft, temperature), about, rows)
+  store.write(cells.trace_name(draft, temperature), about, rows)
 
 
 def decode(rng, gamma, rates, tokens=TOKENS):
@@ -214,7 +251,6 @@ def _write_walltime(
     rows.append(
         {
             "example": number,
-            "reference": "ein Text",
             "tokens": TOKENS,
             "plain": timed(plain, ENCODE, TOKENS * STEP),
             "speculative": timed(
@@ -228,11 +264,8 @@ def _write_walltime(
       "gamma": gamma,
       "lenience": lenience,
       "device": "2 cores, toy",
-      "metric": "BLEU",
-      "plain_quality": 30.0,
-      "speculative_quality": 30.0 - 10 * (1 - lenience),
   }
-  name = walltime_name(draft, temperature, gamma, lenience)
+  name = cells.walltime_name(draft, temperature, gamma, lenience)
   store.write(name, about, rows)
 
 

@@ -27,12 +27,6 @@ from spec_t5x.model import Model
 _BATCH = 16
 
 
-def cell_name(draft: str, temperature: float, lenience: float = 1.0) -> str:
-  """Names the cell of a draft's role."""
-  suffix = "" if lenience == 1 else f"-l{lenience:g}"
-  return f"alpha-{draft}-t{temperature:g}{suffix}"
-
-
 def overlaps(
     target: Model,
     draft: Model | NgramTable,

@@ -1,4 +1,4 @@
-"""Measured cells on disk: whole or absent, never half written."""
+"""Measured cells on disk, by name: whole or absent, never half written."""
 
 import functools
 import json
@@ -8,6 +8,43 @@ from collections.abc import Iterable
 from typing import Any
 
 from spec_t5x import atomic
+
+
+def outputs_name(temperature: float) -> str:
+  """Names the cell of the texts that the target generated."""
+  return f"outputs-t{temperature:g}"
+
+
+def alpha_name(draft: str, temperature: float, lenience: float = 1.0) -> str:
+  """Names the cell of a draft's overlaps with the target."""
+  return f"alpha-{draft}-t{temperature:g}{_suffix(lenience)}"
+
+
+def quality_name(draft: str, temperature: float, lenience: float = 1.0) -> str:
+  """Names the cell of the same texts, generated with a draft."""
+  return f"quality-{draft}-t{temperature:g}{_suffix(lenience)}"
+
+
+def cost_name(draft: str) -> str:
+  """Names the cell of the seconds of model calls."""
+  return f"cost-{draft}"
+
+
+def trace_name(draft: str, temperature: float) -> str:
+  """Names the cell of a traced text."""
+  return f"trace-{draft}-t{temperature:g}"
+
+
+def walltime_name(
+    draft: str, temperature: float, gamma: int, lenience: float = 1.0
+) -> str:
+  """Names the cell of timed decodes; lenient ones begin otherwise."""
+  begin = "walltime" if lenience == 1 else "lenient"
+  return f"{begin}-{draft}-t{temperature:g}-g{gamma}{_suffix(lenience)}"
+
+
+def _suffix(lenience: float) -> str:
+  return "" if lenience == 1 else f"-l{lenience:g}"
 
 
 class CellStore:

@@ -204,7 +204,7 @@ class ReprojectionRun:
     """Plain and speculative decoding of the same inputs, each way."""
     timed = [
         {
-            projection: TimedExample(ids, "", number, *decoders)
+            projection: TimedExample(ids, number, *decoders)
             for projection, decoders in self._decoders.items()
         }
         for number, ids in enumerate(self._inputs(length))

@@ -1,15 +1,16 @@
 """The sweep: alpha, cost coefficient, and walltime, cell by cell.
 
 Each quantity of Leviathan et al. 2023 is measured apart from the others:
-alpha on texts that the target generated (section 4.2), c and v(gamma) as
-seconds per model call, walltime as plain against speculative decoding.
+alpha on texts that the target generated (section 4.2), quality on the same
+texts generated with a draft, c and v(gamma) as seconds per model call, walltime
+as plain against speculative decoding.
 """
 
 import dataclasses
 import functools
 import itertools
 import pathlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from spec_t5x import (
@@ -22,7 +23,7 @@ from spec_t5x import (
 )
 from spec_t5x.decoder import Decoder
 from spec_t5x.draft import AnyDraft, find_draft, load_draft
-from spec_t5x.experiments import alpha, timing
+from spec_t5x.experiments import alpha, cells, quality, timing
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.experiments.sweep_settings import Sweep
 from spec_t5x.experiments.texts import Texts
@@ -35,20 +36,6 @@ class Cell:
 
   name: str
   measure: Callable[[], tuple[dict[str, Any], list[dict[str, Any]]]]
-
-
-def walltime_name(
-    draft: str, temperature: float, gamma: int, lenience: float = 1.0
-) -> str:
-  """Names the walltime cell of a draft's role; lenient ones begin otherwise."""
-  if lenience == 1:
-    return f"walltime-{draft}-t{temperature:g}-g{gamma}"
-  return f"lenient-{draft}-t{temperature:g}-g{gamma}-l{lenience:g}"
-
-
-def trace_name(draft: str, temperature: float) -> str:
-  """Names the cell of a traced text."""
-  return f"trace-{draft}-t{temperature:g}"
 
 
 class SweepRun:
@@ -125,25 +112,29 @@ class SweepRun:
     """All cells, those that others read first."""
     sweep = self.sweep
     for temperature in sweep.temperatures:
-      yield Cell(
-          f"outputs-t{temperature:g}", lambda t=temperature: self._outputs(t)
-      )
+      yield self._cell(cells.outputs_name, self._outputs, temperature)
     for about in itertools.product(
         sweep.drafts, sweep.temperatures, (1.0, *sweep.leniences)
     ):
-      yield Cell(alpha.cell_name(*about), lambda a=about: self._alpha(*a))
+      yield self._cell(cells.alpha_name, self._alpha, *about)
+      yield self._cell(cells.quality_name, self._quality, *about)
     for role in sweep.drafts:
-      yield Cell(f"cost-{role}", lambda r=role: self._cost(r))
+      yield self._cell(cells.cost_name, self._cost, role)
     for about in itertools.product(sweep.drafts, sweep.temperatures):
-      yield Cell(trace_name(*about), lambda a=about: self._trace(*a))
-    for about in itertools.product(
-        sweep.drafts, sweep.temperatures, sweep.gammas
+      yield self._cell(cells.trace_name, self._trace, *about)
+    for about in itertools.chain(
+        itertools.product(sweep.drafts, sweep.temperatures, sweep.gammas),
+        itertools.product(
+            sweep.drafts,
+            sweep.temperatures,
+            [sweep.middle_gamma],
+            sweep.leniences,
+        ),
     ):
-      yield Cell(walltime_name(*about), lambda a=about: self._walltime(*a))
-    for about in itertools.product(
-        sweep.drafts, sweep.temperatures, [sweep.middle_gamma], sweep.leniences
-    ):
-      yield Cell(walltime_name(*about), lambda a=about: self._walltime(*a))
+      yield self._cell(cells.walltime_name, self._walltime, *about)
+
+  def _cell(self, name_of, measure, *about) -> Cell:
+    return Cell(name_of(*about), functools.partial(measure, *about))
 
   def missing(self) -> list[str]:
     """Names of the cells that are not measured."""
@@ -161,35 +152,32 @@ class SweepRun:
 
   def _outputs(self, temperature: float):
     """Texts that the target generates, until there are tokens enough."""
-    decoder = self.decoder(None, temperature)
-    rows, total = [], 0
-    for numbers in self.texts.batches(16):
-      if total >= self.sweep.alpha_tokens:
-        break
-      result = decoder(self.texts.inputs(numbers), example_ids=numbers)
-      for number, tokens, counts in zip(
-          numbers, result.tokens, result.per_decode, strict=True
-      ):
-        total += counts.emitted
-        rows.append(self.texts.row(number, tokens, counts.emitted))
-    predictions = [row["prediction"] for row in rows]
-    about = {
+    about, rows = quality.outputs(
+        self.texts, self.decoder(None, temperature), self.sweep.alpha_tokens
+    )
+    return {"temperature": temperature, **about}, rows
+
+  def _read_outputs(self, temperature: float) -> list[dict[str, Any]]:
+    name = cells.outputs_name(temperature)
+    return processes.on_first(lambda: self.store.read(name))[1]
+
+  def _quality(self, role: str, temperature: float, lenience: float):
+    """The same texts, generated with the draft."""
+    gamma = self.sweep.middle_gamma
+    decoder = self.decoder(self.drafts[role], temperature, gamma, lenience)
+    plain = self._read_outputs(temperature)
+    about, rows = quality.again(self.texts, decoder, plain)
+    about |= {
+        "draft": role,
         "temperature": temperature,
-        "tokens": total,
-        "quality": self._quality(predictions, rows),
+        "lenience": lenience,
+        "gamma": gamma,
     }
     return about, rows
 
-  def _quality(self, predictions: Sequence[str], rows: Sequence[dict]):
-    """Score of the predictions of rows, None where nothing is measured."""
-    numbers = [row["example"] for row in rows]
-    return self.texts.benchmark.score(predictions, numbers)
-
   def _alpha(self, role: str, temperature: float, lenience: float):
     """Overlap of both laws at every token that the target generated."""
-    _, outputs = processes.on_first(
-        lambda: self.store.read(f"outputs-t{temperature:g}")
-    )
+    outputs = self._read_outputs(temperature)
     rows = alpha.overlaps(
         self.target,
         self.drafts[role],
@@ -261,11 +249,7 @@ class SweepRun:
     speculative = self.decoder(self.drafts[role], temperature, gamma, lenience)
     examples = [
         TimedExample(
-            self.texts.inputs([number])[0],
-            self.texts.benchmark.pairs[number].target,
-            number,
-            plain,
-            speculative,
+            self.texts.inputs([number])[0], number, plain, speculative
         )
         for number in self.texts.commonest(self.sweep.num_texts)
     ]
@@ -278,10 +262,6 @@ class SweepRun:
         "temperature": temperature,
         "gamma": gamma,
         "lenience": lenience,
-        "metric": self.texts.benchmark.metric,
         "device": provenance.device_name(),
     }
-    for which in ("plain", "speculative"):
-      predictions = [row[which]["prediction"] for row in rows]
-      about[f"{which}_quality"] = self._quality(predictions, rows)
     return about, rows

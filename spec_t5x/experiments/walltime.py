@@ -21,7 +21,6 @@ class TimedExample:
   def __init__(
       self,
       source: str | Sequence[int],
-      reference: str,
       number: int,
       plain: Decoder,
       speculative: Decoder,
@@ -31,13 +30,12 @@ class TimedExample:
     Args:
       source: text, or token ids with EOS; a prompt, without, for a
         decoder-only model.
-      reference: what should come out.
       number: of the text in its split; names its random numbers.
       plain: the target alone.
       speculative: the same with a draft.
     """
     both = {"plain": plain, "speculative": speculative}
-    self.row = {"example": number, "reference": reference}
+    self.row = {"example": number}
     requests, lengths = {}, []
     for which, decoder in both.items():
       requests[which] = decoder.prepare([source], example_ids=[number])

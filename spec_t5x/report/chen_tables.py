@@ -14,13 +14,19 @@ import numpy as np
 
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.report import measures, reference
-from spec_t5x.report.table import Table, interval, qualities
-from spec_t5x.report.tables import Row, run_name, run_settings
+from spec_t5x.report.table import Table
+from spec_t5x.report.tables import (
+    DIFFERENCE,
+    QUALITIES,
+    Row,
+    run_name,
+    run_settings,
+)
 
 COLUMNS = (
     "task,draft,temperature,top_p,gamma,acceptance,tokens_per_loop,"
     "loop_milliseconds,token_milliseconds,token_low,token_high,speed,speed_low,"
-    "speed_high,metric,plain_quality,speculative_quality,run"
+    "speed_high,metric,target_quality,speculative_quality,run"
 ).split(",")
 
 # The K of the paper's Table 1; of the gammas at hand the closest is shown.
@@ -81,9 +87,7 @@ def _row(settings: Row, store: CellStore, name: str) -> Row:
       "speed": cell.decode_speed.value,
       "speed_low": cell.decode_speed.low,
       "speed_high": cell.decode_speed.high,
-      "metric": about["metric"],
-      "plain_quality": about["plain_quality"],
-      "speculative_quality": about["speculative_quality"],
+      **measures.quality(store, about["draft"], about["temperature"])._asdict(),
       "plain_milliseconds": (
           statistics.median(milliseconds["plain"]) / cell.tokens
       ),
@@ -106,7 +110,7 @@ def _plain_row(drafted: Sequence[Row]) -> Row:
       "speed": 1.0,
       "speed_low": 1.0,
       "speed_high": 1.0,
-      "speculative_quality": drafted[0]["plain_quality"],
+      "speculative_quality": drafted[0]["target_quality"],
   }
 
 
@@ -120,52 +124,49 @@ def sampling(row: Row) -> str:
 
 def figure1_table(rows: Sequence[Row]) -> Table:
   """A line per K."""
-  return Table.of(
-      "draft,sampling,K,ms a token|measured,acceptance|measured,"
-      "tokens a loop|measured,ms a loop|measured",
-      [
-          [
-              row["draft"],
-              sampling(row),
-              str(row["gamma"]),
-              interval(
-                  row["token_milliseconds"], row["token_low"], row["token_high"]
-              ),
-              f"{row['acceptance']:.2f}",
-              f"{row['tokens_per_loop']:.2f}",
-              f"{row['loop_milliseconds']:.2f}",
-          ]
-          for row in rows
-      ],
+  return Table.of_rows(
+      (
+          ("draft", "{draft}"),
+          ("sampling", sampling),
+          ("K", "{gamma}"),
+          (
+              "ms a token|measured",
+              "{token_milliseconds:.2f} [{token_low:.2f}, {token_high:.2f}]",
+          ),
+          ("acceptance|measured", "{acceptance:.2f}"),
+          ("tokens a loop|measured", "{tokens_per_loop:.2f}"),
+          ("ms a loop|measured", "{loop_milliseconds:.2f}"),
+      ),
+      rows,
   )
 
 
 def table1_table(rows: Sequence[Row]) -> Table:
   """A line per draft and sampling, then the paper's lines."""
-  return Table.of(
-      "task,draft,sampling,K,quality is,quality plain / drafted|measured,"
-      "ms a token plain|measured,ms a token drafted|measured,speed|measured,"
-      "quality plain / drafted|printed,ms a token plain / drafted|printed,"
-      "speed|printed",
-      [
-          *([*_measured(row), "", "", ""] for row in rows),
-          *map(_printed, reference.table("chen_table1")),
-      ],
+  measured = Table.of_rows(
+      (
+          ("task", "{task}"),
+          ("draft", "{draft}"),
+          ("sampling", sampling),
+          ("K", "{gamma}"),
+          ("quality is", "{metric}"),
+          ("quality plain / drafted|measured", QUALITIES),
+          ("drafted less plain|measured", DIFFERENCE),
+          ("ms a token plain|measured", "{plain_milliseconds:.2f}"),
+          ("ms a token drafted|measured", "{token_milliseconds:.2f}"),
+          (
+              "speed|measured",
+              "{speed:.2f}x [{speed_low:.2f}, {speed_high:.2f}]",
+          ),
+          # Of the paper's lines alone.
+          ("quality plain / drafted|printed", ""),
+          ("ms a token plain / drafted|printed", ""),
+          ("speed|printed", ""),
+      ),
+      rows,
   )
-
-
-def _measured(row: Row) -> list[str]:
-  return [
-      row["task"],
-      row["draft"],
-      sampling(row),
-      str(row["gamma"]),
-      row["metric"] or "",
-      qualities(row["plain_quality"], row["speculative_quality"]),
-      f"{row['plain_milliseconds']:.2f}",
-      f"{row['token_milliseconds']:.2f}",
-      interval(row["speed"], row["speed_low"], row["speed_high"], "x"),
-  ]
+  printed = map(_printed, reference.table("chen_table1"))
+  return measured._replace(body=[*measured.body, *printed])
 
 
 def _printed(row: dict[str, str]) -> list[str]:
@@ -181,7 +182,7 @@ def _printed(row: dict[str, str]) -> list[str]:
       sampling(law),
       row["K"],
       row["metric"],
-      *[""] * 4,
+      *[""] * 5,
       " / ".join(row[f"{way}_quality"] for way in ways),
       " / ".join(row[f"{way}_ms_per_token"] for way in ways),
       f"{row['printed_speedup']}x",

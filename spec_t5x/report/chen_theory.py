@@ -17,7 +17,7 @@ import functools
 
 from spec_t5x import theory
 from spec_t5x.report import reference
-from spec_t5x.report.table import Table, number
+from spec_t5x.report.table import Table
 from spec_t5x.report.tables import Row
 
 # One token of the target and of the draft, 16 TPU v4.
@@ -133,50 +133,47 @@ def figure1() -> list[Row]:
 
 def table1_table() -> Table:
   """Table 1 for readers."""
-  percent = lambda value: f"{100 * value:+.0f}%"
-  return Table.of(
-      "benchmark,sampling,K,alpha|computed,tokens a loop|predicted,"
-      "speed with the latencies|predicted,off by|computed,"
-      "speed with Figure 1's loop|predicted,off by|computed,speed|printed,"
-      "14.1 ms over its time|computed",
-      [
-          [
-              row["benchmark"],
-              row["sampling"],
-              str(row["gamma"]),
-              f"{row['alpha']:.3f}",
-              f"{row['tokens']:.2f}",
-              f"{row['predicted_speed_latencies']:.2f}x",
-              percent(row["error_latencies"]),
-              f"{row['predicted_speed_figure']:.2f}x",
-              percent(row["error_figure"]),
-              f"{row['paper_speed']:.2f}x",
-              f"{row['paper_speed_from_times']:.2f}x",
-          ]
-          for row in table1()
-      ],
+  return Table.of_rows(
+      (
+          ("benchmark", "{benchmark}"),
+          ("sampling", "{sampling}"),
+          ("K", "{gamma}"),
+          ("alpha|computed", "{alpha:.3f}"),  # noqa: RUF027
+          ("tokens a loop|predicted", "{tokens:.2f}"),
+          (
+              "speed with the latencies|predicted",
+              "{predicted_speed_latencies:.2f}x",
+          ),
+          ("off by|computed", "{error_latencies:+.0%}"),
+          (
+              "speed with Figure 1's loop|predicted",
+              "{predicted_speed_figure:.2f}x",
+          ),
+          ("off by|computed", "{error_figure:+.0%}"),
+          ("speed|printed", "{paper_speed:.2f}x"),
+          ("14.1 ms over its time|computed", "{paper_speed_from_times:.2f}x"),
+      ),
+      table1(),
   )
 
 
 def figure1_table() -> Table:
   """The points of Figure 1 that were read off, for readers."""
-  return Table.of(
-      f"benchmark,K,ms of {FIGURE_TOKENS} tokens with the latencies|predicted,"
-      f"with Figure 1's loop|predicted,ms|printed,acceptance|predicted,"
-      "acceptance|printed",
-      [
-          [
-              row["benchmark"],
-              str(row["gamma"]),
-              f"{row['predicted_milliseconds_latencies']:.0f}",
-              f"{row['predicted_milliseconds_figure']:.0f}",
-              f"{row['paper_milliseconds']:.0f}",
-              f"{row['predicted_acceptance']:.2f}",
-              number(row["paper_acceptance"]),
-          ]
-          for row in figure1()
-          if row["paper_milliseconds"]
-      ],
+  time = f"ms of {FIGURE_TOKENS} tokens with the latencies|predicted"
+  return Table.of_rows(
+      (
+          ("benchmark", "{benchmark}"),
+          ("K", "{gamma}"),
+          (time, "{predicted_milliseconds_latencies:.0f}"),
+          (
+              "with Figure 1's loop|predicted",
+              "{predicted_milliseconds_figure:.0f}",
+          ),
+          ("ms|printed", "{paper_milliseconds:.0f}"),
+          ("acceptance|predicted", "{predicted_acceptance:.2f}"),
+          ("acceptance|printed", "{paper_acceptance:.2f}"),
+      ),
+      [row for row in figure1() if row["paper_milliseconds"]],
   )
 
 

@@ -17,7 +17,7 @@ _SIGNIFICANCE = 0.01
 
 def exactness(evidence: Evidence) -> Judgement | None:
   """Greedy texts are the target's."""
-  same, total = evidence.greedy_texts()
+  same, total = evidence.greedy_texts
   if not total:
     return None
   text = f"{same} of {total} texts decoded at temperature 0 are the target's."
@@ -27,7 +27,27 @@ def exactness(evidence: Evidence) -> Judgement | None:
         " blocks of different sizes sum in different orders; the tests of the"
         " decoder look at such ties one by one."
     )
-  return judge(same, total, text)
+  return judge(same, total, text + _sampled(evidence.qualities))
+
+
+def _sampled(qualities) -> str:
+  """How the scores of sampled texts compare with the target's own."""
+  scored = [
+      about
+      for about in qualities
+      if about["temperature"] > 0 and about["quality"] is not None
+  ]
+  if not scored:
+    return ""
+  alike = sum(
+      about["difference_low"] <= 0 <= about["difference_high"]
+      for about in scored
+  )
+  return (
+      f" Sampled texts have other tokens; with {alike} of {len(scored)} drafts"
+      " and temperatures they score as the target's own sampled texts do"
+      f" ({scored[0]['metric']}), to within a 95% interval of the difference."
+  )
 
 
 def order(evidence: Evidence) -> Judgement | None:
@@ -159,7 +179,7 @@ def lenient_speed(evidence: Evidence) -> Judgement | None:
       f" {first['measured_speed']:.2f}x exact, {last['measured_speed']:.2f}x"
       f" with lenience {last['lenience']:g}"
   )
-  if last["target_quality"] is not None:
+  if last["difference"] is not None:
     text += (
         f", whose texts score {last['speculative_quality']:.1f} where the"
         f" target's score {last['target_quality']:.1f}"

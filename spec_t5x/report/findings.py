@@ -98,10 +98,20 @@ class Evidence:
     rows = reprojection_tables.programs(self.run)
     return {row["projection"]: row for row in rows}
 
+  @functools.cached_property
+  def qualities(self) -> list[Row]:
+    """What the cells of texts decoded with a draft are about, lenience 1."""
+    store = CellStore(self.run / "cells")
+    found = [store.read(name)[0] for name in store.names("quality-")]
+    return [about for about in found if about["lenience"] == 1]
+
+  @functools.cached_property
   def greedy_texts(self) -> tuple[int, int]:
     """Texts at temperature 0: those the same both ways, and all."""
     store = CellStore(self.run / "cells")
-    same = total = 0
+    greedy = [about for about in self.qualities if about["temperature"] == 0]
+    same = sum(about["identical"] for about in greedy)
+    total = sum(about["texts"] for about in greedy)
     for name in store.names("walltime-"):
       about, rows = store.read(name)
       if about["temperature"] == 0:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from spec_t5x import atomic
 from spec_t5x.report import reference, tables
-from spec_t5x.report.table import Table, interval, number
+from spec_t5x.report.table import Table
 from spec_t5x.report.tables import Row
 
 _BEGIN = "<!-- Made by scripts/report.py. -->\n"
@@ -24,37 +24,31 @@ def rows(runs: Sequence[pathlib.Path]) -> list[Row]:
 
 def table(chosen: Sequence[Row]) -> Table:
   """A line per run and temperature; the paper's row is of its best gamma."""
-  return Table.of(
-      "run,draft,T,gamma,alpha|measured,c|measured,v(gamma)|measured,"
-      "speed|measured,paper's gamma|printed,paper's alpha|printed,"
-      "paper's speed|printed",
-      [[*_ours(row), *_paper(row)] for row in chosen],
+  return Table.of_rows(
+      (
+          ("run", "{run}"),
+          ("draft", "{draft}"),
+          ("T", "{temperature:g}"),
+          ("gamma", "{gamma}"),
+          ("alpha|measured", "{alpha:.2f}"),
+          ("c|measured", "{cost_coefficient:.3f}"),
+          ("v(gamma)|measured", "{verify_ratio:.2f}"),
+          ("speed|measured", tables.SPEED),
+          ("paper's gamma|printed", "{best_gamma}"),
+          ("paper's alpha|printed", "{best_alpha:.2f}"),
+          ("paper's speed|printed", "{best_speed:.1f}x"),
+      ),
+      [row | _printed(row) for row in chosen],
   )
 
 
-def _ours(row: Row) -> list[str]:
-  keys = ("measured_speed", "measured_low", "measured_high")
-  return [
-      row["run"],
-      row["draft"],
-      f"{row['temperature']:g}",
-      str(row["gamma"]),
-      f"{row['alpha']:.2f}",
-      f"{row['cost_coefficient']:.3f}",
-      f"{row['verify_ratio']:.2f}",
-      interval(*(row[key] for key in keys), "x"),
-  ]
-
-
-def _paper(row: Row) -> list[str]:
+def _printed(row: Row) -> Row:
+  """The paper's row of the same task, draft and temperature, if it has one."""
   paper = reference.paper_row(row["task"], row["draft"], row["temperature"])
-  if paper is None:
-    return [""] * 3
-  return [
-      str(paper.gamma),
-      number(paper.alpha),
-      number(paper.speed, ".1f", "x"),
-  ]
+  return {
+      f"best_{name}": getattr(paper, name, None)
+      for name in ("gamma", "alpha", "speed")
+  }
 
 
 def update(

@@ -9,12 +9,10 @@ import pathlib
 from collections.abc import Sequence
 
 from spec_t5x import theory
-from spec_t5x.experiments import sweep_settings
-from spec_t5x.experiments.alpha import cell_name
+from spec_t5x.experiments import cells, sweep_settings
 from spec_t5x.experiments.cells import CellStore
-from spec_t5x.experiments.sweep import walltime_name
-from spec_t5x.report import measures, reference
-from spec_t5x.report.table import Table, interval, number, qualities
+from spec_t5x.report import measures, reference, tables
+from spec_t5x.report.table import Table
 from spec_t5x.report.tables import Row, run_name, run_settings
 
 COLUMNS = (
@@ -37,7 +35,7 @@ def rows(run: pathlib.Path) -> list[Row]:
       for about in itertools.product(
           settings["drafts"], settings["temperatures"], (1.0, *leniences)
       )
-      if cell_name(*about) in store
+      if cells.alpha_name(*about) in store
   ]
 
 
@@ -63,17 +61,18 @@ def _row(run, settings, store, gamma, draft, temperature, lenience) -> Row:
       "paper_speed": reference.paper_lenience_speed(task, *about),
       "run": run_name(run),
   }
-  return row | _speed(store, row)
+  quality = measures.quality(store, *about)._asdict()
+  return row | quality | _speed(store, row)
 
 
 def _speed(store: CellStore, row: Row) -> Row:
-  """Speed and quality, as far as their cells are finished."""
-  name = walltime_name(
+  """Speeds, as far as their cells are finished."""
+  name = cells.walltime_name(
       *(row[key] for key in ("draft", "temperature", "gamma", "lenience"))
   )
   keys = ("predicted_speed", "measured_speed", "measured_low", "measured_high")
-  found = dict.fromkeys((*keys, "target_quality", "speculative_quality"))
-  if f"cost-{row['draft']}" in store:
+  found = dict.fromkeys(keys)
+  if cells.cost_name(row["draft"]) in store:
     costs = measures.step_costs(store, row["draft"])
     found["predicted_speed"] = float(
         theory.walltime_improvement(
@@ -84,40 +83,27 @@ def _speed(store: CellStore, row: Row) -> Row:
         )
     )
   if name in store:
-    cell = measures.walltime(store, name)
-    found |= zip(keys[1:], cell.speed, strict=True)
-    found["target_quality"] = cell.about["plain_quality"]
-    found["speculative_quality"] = cell.about["speculative_quality"]
+    speed = measures.walltime(store, name).speed
+    found |= zip(keys[1:], speed, strict=True)
   return found
 
 
 def table(rows: Sequence[Row]) -> Table:
   """A line per draft, temperature and lenience."""
-  return Table.of(
-      "draft,T,lenience,alpha|measured,distance from the target|measured,"
-      "gamma,speed with c and v|predicted,speed|measured,"
-      "quality plain / lenient|measured,alpha|printed,speed|printed",
-      [
-          [
-              row["draft"],
-              f"{row['temperature']:g}",
-              f"{row['lenience']:g}",
-              interval(row["alpha"], row["alpha_low"], row["alpha_high"]),
-              f"{row['distance']:.3f}",
-              str(row["gamma"]),
-              number(row["predicted_speed"], unit="x"),
-              _measured(row),
-              qualities(row["target_quality"], row["speculative_quality"]),
-              number(row["paper_alpha"]),
-              number(row["paper_speed"], ".1f", "x"),
-          ]
-          for row in rows
-      ],
+  return Table.of_rows(
+      (
+          ("draft", "{draft}"),
+          ("T", "{temperature:g}"),
+          ("lenience", "{lenience:g}"),
+          ("alpha|measured", tables.ALPHA),
+          ("distance from the target|measured", "{distance:.3f}"),
+          ("gamma", "{gamma}"),
+          ("speed with c and v|predicted", "{predicted_speed:.2f}x"),
+          ("speed|measured", tables.SPEED),
+          ("quality plain / lenient|measured", tables.QUALITIES),
+          ("lenient less plain|measured", tables.DIFFERENCE),
+          ("alpha|printed", "{paper_alpha:.2f}"),
+          ("speed|printed", "{paper_speed:.1f}x"),
+      ),
+      rows,
   )
-
-
-def _measured(row: Row) -> str:
-  keys = ("measured_speed", "measured_low", "measured_high")
-  if row["measured_speed"] is None:
-    return ""
-  return interval(*(row[key] for key in keys), "x")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spec_t5x.decoding_types import Counts
-from spec_t5x.experiments.alpha import cell_name
+from spec_t5x.experiments import cells
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.statistics import DecodeStatistics
 
@@ -38,7 +38,7 @@ def alpha(
     store: CellStore, draft: str, temperature: float, lenience: float = 1.0
 ) -> PositionMean:
   """Corollary 3.6 over texts of the target (paper 1, section 4.2)."""
-  _, rows = store.read(cell_name(draft, temperature, lenience))
+  _, rows = store.read(cells.alpha_name(draft, temperature, lenience))
   sums = np.array([sum(row["overlap"]) for row in rows])
   return _mean(sums, [row["tokens"] for row in rows])
 
@@ -55,7 +55,7 @@ def distance(
   """
   sums = []
   for value in (lenience, 1.0):
-    _, rows = store.read(cell_name(draft, temperature, value))
+    _, rows = store.read(cells.alpha_name(draft, temperature, value))
     sums.append(np.array([sum(row["overlap"]) for row in rows]))
   return _mean(sums[0] - sums[1], [row["tokens"] for row in rows])
 
@@ -102,18 +102,57 @@ class StepCosts(NamedTuple):
 
 def step_costs(store: CellStore, draft: str) -> StepCosts:
   """Reads a cost cell."""
-  _, rows = store.read(f"cost-{draft}")
+  _, rows = store.read(cells.cost_name(draft))
   medians = {"draft": {}, "target": {}}
   for row in rows:
     medians[row["model"]][row["block"]] = statistics.median(row["seconds"])
   return StepCosts(**medians)
 
 
+class Quality(NamedTuple):
+  """Scores of the texts that alpha is averaged over; None if unknown.
+
+  Attributes:
+    metric: its name.
+    target_quality: of the target's own texts.
+    speculative_quality: of the same texts, decoded with the draft.
+    difference: by how much the latter is the greater.
+    difference_low: lower end of its 95% interval.
+    difference_high: upper end.
+  """
+
+  metric: str | None
+  target_quality: float | None
+  speculative_quality: float | None
+  difference: float | None
+  difference_low: float | None
+  difference_high: float | None
+
+
+def quality(
+    store: CellStore, draft: str, temperature: float, lenience: float = 1.0
+) -> Quality:
+  """Reads the cells of the texts, as far as they are finished."""
+  plain, drafted = (
+      store.read(name)[0] if name in store else {}
+      for name in (
+          cells.outputs_name(temperature),
+          cells.quality_name(draft, temperature, lenience),
+      )
+  )
+  return Quality(
+      drafted.get("metric"),
+      plain.get("quality"),
+      drafted.get("quality"),
+      *(drafted.get(name) for name in Quality._fields[3:]),
+  )
+
+
 class Walltime(NamedTuple):
   """One walltime cell.
 
   Attributes:
-    about: what was measured, with the quality of both decoders' texts.
+    about: what was measured.
     speed: plain over speculative seconds, encoders included: median, least
       and greatest of the timed passes.
     decode_speed: the same without the encoders.

@@ -107,48 +107,34 @@ def errors(rows: Sequence[Row]) -> list[Row]:
 
 def table(rows: Sequence[Row]) -> Table:
   """A line per cell."""
-  speeds = [column(form) for form in FORMS]
-  return Table.of(
-      "draft,T,gamma,tokens by Eq 1|predicted,tokens by place|predicted,"
-      "tokens a target call|measured,"
-      + "".join(f"speed with {form}|predicted," for form in FORMS)
-      + "speed without encoders|measured,speed|measured",
-      [
-          [
-              row["draft"],
-              f"{row['temperature']:g}",
-              str(row["gamma"]),
-              *(
-                  f"{row[f'tokens_{which}']:.2f}"
-                  for which in ("alike", "by_place", "measured")
-              ),
-              *(f"{row[speed]:.2f}x" for speed in speeds),
-              f"{row['decode_speed']:.2f}x",
-              f"{row['measured_speed']:.2f}x",
-          ]
-          for row in rows
-      ],
+  return Table.of_rows(
+      (
+          ("draft", "{draft}"),
+          ("T", "{temperature:g}"),
+          ("gamma", "{gamma}"),
+          ("tokens by Eq 1|predicted", "{tokens_alike:.2f}"),
+          ("tokens by place|predicted", "{tokens_by_place:.2f}"),
+          ("tokens a target call|measured", "{tokens_measured:.2f}"),
+          *(
+              (f"speed with {form}|predicted", f"{{{column(form)}:.2f}}x")
+              for form in FORMS
+          ),
+          ("speed without encoders|measured", "{decode_speed:.2f}x"),
+          ("speed|measured", "{measured_speed:.2f}x"),
+      ),
+      rows,
   )
 
 
 def error_table(rows: Sequence[Row]) -> Table:
   """A line per form: how far from the measured speed it is."""
-  return Table.of(
-      "Thm 3.8 with,cells,mean error|computed,mean absolute error|computed,"
-      "worst|computed",
-      [
-          [
-              row["form"],
-              str(row["cells"]),
-              *(
-                  f"{100 * row[key]:{sign}.1f}%"
-                  for key, sign in (
-                      ("mean_error", "+"),
-                      ("mean_absolute_error", ""),
-                      ("worst", "+"),
-                  )
-              ),
-          ]
-          for row in rows
-      ],
+  return Table.of_rows(
+      (
+          ("Thm 3.8 with", "{form}"),
+          ("cells", "{cells}"),
+          ("mean error|computed", "{mean_error:+.1%}"),
+          ("mean absolute error|computed", "{mean_absolute_error:.1%}"),
+          ("worst|computed", "{worst:+.1%}"),
+      ),
+      rows,
   )

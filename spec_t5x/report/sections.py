@@ -47,7 +47,9 @@ SECTIONS = (
         "Walltime",
         "Plain over speculative seconds of the same texts, encoders included;"
         " in brackets the least and the greatest pass. Alpha has its 95%"
-        " interval over texts.",
+        " interval over texts. Quality is that of the texts which alpha is"
+        " averaged over, and of the same texts decoded with the gamma in the"
+        " middle; their difference has a 95% interval by a paired bootstrap.",
         tables.WALLTIME_COLUMNS,
         tables.walltime_rows,
         tables.walltime_table,
@@ -65,7 +67,8 @@ SECTIONS = (
         "lenience",
         "Lenience",
         "Lossy below 1. The distance is the total variation between the law of"
-        " a tested token and the target's, 0 to 1.",
+        " a tested token and the target's, 0 to 1. Quality as in the walltime"
+        " table.",
         lenience_tables.COLUMNS,
         lenience_tables.rows,
         lenience_tables.table,
@@ -103,7 +106,8 @@ SECTIONS = (
         "chen_table1",
         "Table 1 of Chen et al. 2023",
         "The loop's time alone, encoders left out; their K is gamma, of ours"
-        " the one closest to 4. In brackets the least and the greatest pass.",
+        " the one closest to 4. In brackets the least and the greatest pass."
+        " Quality as in the walltime table.",
         chen_tables.COLUMNS,
         chen_tables.table1_rows,
         chen_tables.table1_table,

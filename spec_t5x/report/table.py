@@ -1,7 +1,8 @@
 """One table for readers, as Markdown or HTML; every figure says what it is."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import string
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 # What a column of numbers can be. Nothing else may be said of one.
 KINDS = (
@@ -12,6 +13,10 @@ KINDS = (
     "printed",
     "simulated",
 )
+
+
+# What a cell shows of a row: a format string over its fields, or a function.
+Form = str | Callable[[Mapping[str, Any]], str]
 
 
 class Column(NamedTuple):
@@ -64,10 +69,44 @@ class Table(NamedTuple):
         )
     return cls(columns, body)
 
+  @classmethod
+  def of_rows(
+      cls,
+      columns: Sequence[tuple[str, Form]],
+      rows: Sequence[Mapping[str, Any]],
+  ) -> "Table":
+    """Makes a table of figures, a line for each row.
+
+    Args:
+      columns: head as in `of`, without commas, and what the cells below show.
+        A format string gives an empty cell where one of its fields is None.
+      rows: figures by name.
+
+    Raises:
+      ValueError: a kind is unknown.
+      KeyError: a row has not a field.
+    """
+    body = [[_cell(form, row) for _, form in columns] for row in rows]
+    return cls.of(",".join(head for head, _ in columns), body)
+
   def markdown(self) -> str:
     """The table in Markdown."""
     lines = [map(str, self.columns), ["---"] * len(self.columns), *self.body]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def _cell(form: Form, row: Mapping[str, Any]) -> str:
+  if callable(form):
+    return form(row)
+  fields = [name for _, name, _, _ in string.Formatter().parse(form) if name]
+  if any(row[name] is None for name in fields):
+    return ""
+  return form.format_map(row)
+
+
+def scaled(field: str, unit: float, form: str) -> Form:
+  """What a cell shows of a field in another unit, such as 1e9 bytes."""
+  return lambda row: f"{row[field] / unit:{form}}"
 
 
 def number(value: float | None, form: str = ".2f", unit: str = "") -> str:
@@ -78,8 +117,3 @@ def number(value: float | None, form: str = ".2f", unit: str = "") -> str:
 def interval(value: float, low: float, high: float, unit: str = "") -> str:
   """An estimate with its range in brackets."""
   return f"{value:.2f}{unit} [{low:.2f}, {high:.2f}]"
-
-
-def qualities(plain: float | None, other: float | None) -> str:
-  """Scores of two ways to decode the same texts; nothing without a score."""
-  return "" if plain is None else f"{plain:.1f} / {other:.1f}"

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from spec_t5x import theory
+from spec_t5x.experiments import cells
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.report import measures, reference
-from spec_t5x.report.table import Table, interval, number, qualities
+from spec_t5x.report.table import Table
 
 Row = dict[str, Any]
 
@@ -24,6 +25,14 @@ ALPHA_COLUMNS = (
     "task,target,draft,alpha_t0,alpha_t1,tokens,paper_alpha_t0,"
     "paper_alpha_t1,run"
 ).split(",")
+
+# Cells of tables, see `table.Table.of_rows`.
+ALPHA = "{alpha:.2f} [{alpha_low:.2f}, {alpha_high:.2f}]"
+SPEED = "{measured_speed:.2f}x [{measured_low:.2f}, {measured_high:.2f}]"
+QUALITIES = "{target_quality:.1f} / {speculative_quality:.1f}"
+DIFFERENCE = (
+    "{difference:z.1f} [{difference_low:z.1f}, {difference_high:z.1f}]"
+)
 
 
 def run_name(run: pathlib.Path) -> str:
@@ -91,9 +100,10 @@ def _walltime_row(run, settings, store: CellStore, name: str) -> Row:
       "measured_low": cell.speed.low,
       "measured_high": cell.speed.high,
       "decode_speed": cell.decode_speed.value,
+      "decode_low": cell.decode_speed.low,
+      "decode_high": cell.decode_speed.high,
       "target_milliseconds": cell.target_milliseconds,
-      "target_quality": cell.about["plain_quality"],
-      "speculative_quality": cell.about["speculative_quality"],
+      **measures.quality(store, draft, temperature)._asdict(),
       "paper_alpha": paper.alpha if paper else None,
       "paper_speed": paper.speed if same_gamma else None,
       "device": cell.about["device"],
@@ -112,7 +122,7 @@ def alpha_rows(run: pathlib.Path) -> list[Row]:
   settings, store = run_settings(run), CellStore(run / "cells")
   rows = []
   for draft in settings.get("drafts", ()):
-    if any(f"alpha-{draft}-t{t}" not in store for t in (0, 1)):
+    if any(cells.alpha_name(draft, t) not in store for t in (0, 1)):
       continue
     alphas = [measures.alpha(store, draft, t) for t in (0, 1)]
     papers = [reference.paper_alpha(settings["task"], draft, t) for t in (0, 1)]
@@ -149,55 +159,43 @@ def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
 
 def walltime_table(rows: Sequence[Row]) -> Table:
   """The walltime table as a reader wants it."""
-  return Table.of(
-      "draft,T,gamma,alpha|measured,c|measured,v(gamma)|measured,"
-      "tokens a target call|measured,speed with c|predicted,"
-      "speed with c and v|predicted,speed|measured,"
-      "speed without encoders|measured,target ms/token|measured,"
-      "quality plain / speculative|measured,alpha|printed,speed|printed",
-      [
-          [
-              row["draft"],
-              f"{row['temperature']:g}",
-              str(row["gamma"]),
-              interval(row["alpha"], row["alpha_low"], row["alpha_high"]),
-              f"{row['cost_coefficient']:.3f}",
-              f"{row['verify_ratio']:.2f}",
-              f"{row['block_efficiency']:.2f}",
-              f"{row['predicted_speed']:.2f}x",
-              f"{row['predicted_speed_measured_v']:.2f}x",
-              interval(
-                  row["measured_speed"],
-                  row["measured_low"],
-                  row["measured_high"],
-                  "x",
-              ),
-              f"{row['decode_speed']:.2f}x",
-              f"{row['target_milliseconds']:.2f}",
-              qualities(row["target_quality"], row["speculative_quality"]),
-              number(row["paper_alpha"]),
-              number(row["paper_speed"], ".1f", "x"),
-          ]
-          for row in rows
-      ],
+  return Table.of_rows(
+      (
+          ("draft", "{draft}"),
+          ("T", "{temperature:g}"),
+          ("gamma", "{gamma}"),
+          ("alpha|measured", ALPHA),
+          ("c|measured", "{cost_coefficient:.3f}"),
+          ("v(gamma)|measured", "{verify_ratio:.2f}"),
+          ("tokens a target call|measured", "{block_efficiency:.2f}"),
+          ("speed with c|predicted", "{predicted_speed:.2f}x"),
+          (
+              "speed with c and v|predicted",
+              "{predicted_speed_measured_v:.2f}x",
+          ),
+          ("speed|measured", SPEED),
+          ("speed without encoders|measured", "{decode_speed:.2f}x"),
+          ("target ms/token|measured", "{target_milliseconds:.2f}"),
+          ("quality plain / speculative|measured", QUALITIES),
+          ("speculative less plain|measured", DIFFERENCE),
+          ("alpha|printed", "{paper_alpha:.2f}"),
+          ("speed|printed", "{paper_speed:.1f}x"),
+      ),
+      rows,
   )
 
 
 def alpha_table(rows: Sequence[Row]) -> Table:
   """The alpha table, ours beside the paper's."""
-  return Table.of(
-      "task,draft,alpha T=0|measured,alpha T=1|measured,tokens,"
-      "alpha T=0|printed,alpha T=1|printed",
-      [
-          [
-              row["task"],
-              row["draft"],
-              f"{row['alpha_t0']:.2f}",
-              f"{row['alpha_t1']:.2f}",
-              str(row["tokens"]),
-              number(row["paper_alpha_t0"]),
-              number(row["paper_alpha_t1"]),
-          ]
-          for row in rows
-      ],
+  return Table.of_rows(
+      (
+          ("task", "{task}"),
+          ("draft", "{draft}"),
+          ("alpha T=0|measured", "{alpha_t0:.2f}"),
+          ("alpha T=1|measured", "{alpha_t1:.2f}"),
+          ("tokens", "{tokens}"),
+          ("alpha T=0|printed", "{paper_alpha_t0:.2f}"),
+          ("alpha T=1|printed", "{paper_alpha_t1:.2f}"),
+      ),
+      rows,
   )

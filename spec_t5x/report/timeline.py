@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 from matplotlib import pyplot as plt
 
-from spec_t5x.experiments.cells import CellStore
-from spec_t5x.experiments.sweep import walltime_name
+from spec_t5x.experiments.cells import CellStore, cost_name, walltime_name
 from spec_t5x.report import measures
 from spec_t5x.report.figures import STYLE, save
 from spec_t5x.report.table import Table
@@ -44,7 +43,7 @@ def rows(run: pathlib.Path) -> list[Row]:
   found = []
   for draft in settings["drafts"]:
     names = [walltime_name(draft, 0, gamma) for gamma in chosen]
-    if any(name not in store for name in (*names, f"cost-{draft}")):
+    if any(name not in store for name in (*names, cost_name(draft))):
       continue
     costs = measures.step_costs(store, draft)
     cells = [store.read(name)[1] for name in names]
@@ -157,24 +156,18 @@ def draw(rows: Sequence[Row], path: pathlib.Path) -> list[pathlib.Path]:
 
 def table(rows: Sequence[Row]) -> Table:
   """A line per decode: how many calls of which length."""
-  milliseconds = lambda value: "" if value is None else f"{value:.2f}"
-  return Table.of(
-      "draft,gamma,tokens,encoder ms|measured,draft steps|measured,"
-      "ms a draft step|measured,target calls|measured,"
-      "ms a target call|measured,sum of parts ms|predicted,whole ms|measured",
-      [
-          [
-              row["draft"],
-              str(row["gamma"]),
-              str(row["tokens"]),
-              milliseconds(row["encoder_ms"]),
-              str(row["draft_steps"]),
-              milliseconds(row["draft_step_ms"]),
-              str(row["target_calls"]),
-              milliseconds(row["target_call_ms"]),
-              milliseconds(row["parts_ms"]),
-              milliseconds(row["measured_ms"]),
-          ]
-          for row in rows
-      ],
+  return Table.of_rows(
+      (
+          ("draft", "{draft}"),
+          ("gamma", "{gamma}"),
+          ("tokens", "{tokens}"),
+          ("encoder ms|measured", "{encoder_ms:.2f}"),
+          ("draft steps|measured", "{draft_steps}"),
+          ("ms a draft step|measured", "{draft_step_ms:.2f}"),
+          ("target calls|measured", "{target_calls}"),
+          ("ms a target call|measured", "{target_call_ms:.2f}"),
+          ("sum of parts ms|predicted", "{parts_ms:.2f}"),
+          ("whole ms|measured", "{measured_ms:.2f}"),
+      ),
+      rows,
   )

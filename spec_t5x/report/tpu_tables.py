@@ -7,7 +7,7 @@ from typing import NamedTuple
 from spec_t5x import atomic
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.report import tpu_rows
-from spec_t5x.report.table import Table
+from spec_t5x.report.table import Table, scaled
 from spec_t5x.report.tables import Row, to_csv
 from spec_t5x.tpu import chips
 
@@ -28,103 +28,91 @@ grows with the number of chips.
 
 def walltime_table(rows: Sequence[Row]) -> Table:
   """Table 2, the paper's figures beside ours."""
-  return Table.of(
-      "slice,task,draft,T,gamma,alpha|printed,c|printed,c|predicted,"
-      "v(gamma)|predicted,expected speed|printed,measured speed|printed,"
-      "speed with c|predicted,speed with c and v|predicted,"
-      "with encoders|predicted",
-      [
-          [
-              row["slice"],
-              row["task"],
-              row["draft"],
-              f"{row['temperature']:g}",
-              str(row["gamma"]),
-              f"{row['alpha']:.2f}",
-              f"{row['paper_cost_coefficient']:.2f}",
-              f"{row['cost_coefficient']:.3f}",
-              f"{row['verify_ratio']:.3f}",
-              f"{row['paper_expected_speed']:.1f}x",
-              f"{row['paper_speed']:.1f}x",
-              f"{row['predicted_speed']:.2f}x",
-              f"{row['predicted_speed_v']:.2f}x",
-              f"{row['predicted_speed_encoders']:.2f}x",
-          ]
-          for row in rows
-      ],
+  return Table.of_rows(
+      (
+          ("slice", "{slice}"),
+          ("task", "{task}"),
+          ("draft", "{draft}"),
+          ("T", "{temperature:g}"),
+          ("gamma", "{gamma}"),
+          ("alpha|printed", "{alpha:.2f}"),
+          ("c|printed", "{paper_cost_coefficient:.2f}"),
+          ("c|predicted", "{cost_coefficient:.3f}"),
+          ("v(gamma)|predicted", "{verify_ratio:.3f}"),
+          ("expected speed|printed", "{paper_expected_speed:.1f}x"),
+          ("measured speed|printed", "{paper_speed:.1f}x"),
+          ("speed with c|predicted", "{predicted_speed:.2f}x"),
+          ("speed with c and v|predicted", "{predicted_speed_v:.2f}x"),
+          ("with encoders|predicted", "{predicted_speed_encoders:.2f}x"),
+      ),
+      rows,
   )
 
 
 def cost_table(rows: Sequence[Row]) -> Table:
   """Work of each call on one device."""
-  return Table.of(
-      "slice,task,model,call,weights GB|computed,caches MB|computed,"
-      "activations MB|computed,operations G|computed,ms|predicted,"
-      "over a target step|predicted",
-      [
-          [
-              row["slice"],
-              row["task"],
-              row["model"],
-              f"block of {row['block']}" if row["block"] else "encoder",
-              f"{row['weight_bytes'] / 1e9:.3f}",
-              f"{row['cache_bytes'] / 1e6:.1f}",
-              f"{row['activation_bytes'] / 1e6:.1f}",
-              f"{row['flops'] / 1e9:.1f}",
-              f"{1e3 * row['seconds']:.3f}",
-              f"{row['over_target_step']:.3f}",
-          ]
-          for row in rows
-      ],
+  call = lambda row: f"block of {row['block']}" if row["block"] else "encoder"
+  return Table.of_rows(
+      (
+          ("slice", "{slice}"),
+          ("task", "{task}"),
+          ("model", "{model}"),
+          ("call", call),
+          ("weights GB|computed", scaled("weight_bytes", 1e9, ".3f")),
+          ("caches MB|computed", scaled("cache_bytes", 1e6, ".1f")),
+          ("activations MB|computed", scaled("activation_bytes", 1e6, ".1f")),
+          ("operations G|computed", scaled("flops", 1e9, ".1f")),
+          ("ms|predicted", scaled("seconds", 1e-3, ".3f")),
+          ("over a target step|predicted", "{over_target_step:.3f}"),
+      ),
+      rows,
   )
 
 
 def compiled_table(rows: Sequence[Row]) -> Table:
   """Memory on one device, and one iteration of the loop, as compiled."""
-  return Table.of(
-      "slice,draft,task,T,gamma,arguments GB|compiled,temporaries GB|compiled,"
-      "share of memory|compiled,collectives an iteration|compiled,"
-      "their MB|compiled,relayouts an iteration|compiled,their MB|compiled,"
-      "relayouts outside MB|compiled,padding of the loop's arrays|compiled,"
-      "compile s|measured",
-      [
-          [
-              row["slice"],
-              row["draft"],
-              row["task"],
-              f"{row['temperature']:g}",
-              str(row["gamma"]),
-              f"{row['argument_bytes'] / 1e9:.2f}",
-              f"{row['temporary_bytes'] / 1e9:.2f}",
-              f"{row['memory_share']:.0%}",
-              row["collectives"] or "none",
-              f"{row['collective_bytes'] / 1e6:.2f}",
-              str(row["relayouts"]),
-              f"{row['relayout_bytes'] / 1e6:.2f}",
-              f"{row['outside_relayout_bytes'] / 1e6:.1f}",
-              f"{row['carried_padded_bytes'] / row['carried_bytes'] - 1:.1%}",
-              f"{row['compile_seconds']:.0f}",
-          ]
-          for row in rows
-      ],
+  padding = lambda row: (
+      f"{row['carried_padded_bytes'] / row['carried_bytes'] - 1:.1%}"
+  )
+  return Table.of_rows(
+      (
+          ("slice", "{slice}"),
+          ("draft", "{draft}"),
+          ("task", "{task}"),
+          ("T", "{temperature:g}"),
+          ("gamma", "{gamma}"),
+          ("arguments GB|compiled", scaled("argument_bytes", 1e9, ".2f")),
+          ("temporaries GB|compiled", scaled("temporary_bytes", 1e9, ".2f")),
+          ("share of memory|compiled", "{memory_share:.0%}"),
+          (
+              "collectives an iteration|compiled",
+              lambda row: row["collectives"] or "none",
+          ),
+          ("their MB|compiled", scaled("collective_bytes", 1e6, ".2f")),
+          ("relayouts an iteration|compiled", "{relayouts}"),
+          ("their MB|compiled", scaled("relayout_bytes", 1e6, ".2f")),
+          (
+              "relayouts outside MB|compiled",
+              scaled("outside_relayout_bytes", 1e6, ".1f"),
+          ),
+          ("padding of the loop's arrays|compiled", padding),
+          ("compile s|measured", "{compile_seconds:.0f}"),
+      ),
+      rows,
   )
 
 
 def chip_table() -> Table:
   """The published figures that the roofline divides by."""
-  return Table.of(
-      "chip,memory GB|printed,bandwidth GB/s|printed,bfloat16 Tflop/s|printed,"
-      "source",
-      [
-          [
-              chip.name,
-              f"{chip.memory / 1e9:.1f}",
-              f"{chip.bandwidth / 1e9:.0f}",
-              f"{chip.peak / 1e12:.0f}",
-              chip.source,
-          ]
-          for chip in chips.CHIPS.values()
-      ],
+  return Table.of_rows(
+      (
+          ("chip", "{name}"),
+          ("memory GB|printed", scaled("memory", 1e9, ".1f")),
+          ("bandwidth GB/s|printed", scaled("bandwidth", 1e9, ".0f")),
+          ("bfloat16 Tflop/s|printed", scaled("peak", 1e12, ".0f")),
+          ("source", "{source}"),
+      ),
+      [chip._asdict() for chip in chips.CHIPS.values()],
   )
 
 

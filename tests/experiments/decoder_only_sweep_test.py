@@ -47,6 +47,10 @@ def test_generated_tokens_alone_are_kept_and_counted(finished):
   about, rows = run.store.read("outputs-t1")
   assert about["tokens"] == sum(len(row["tokens"]) for row in rows) >= 50
   assert about["quality"] is None
+  again, _ = run.store.read("quality-same-t1")
+  assert again["texts"] == about["texts"] == len(rows)
+  assert again["quality"] is None
+  assert "difference" not in again
   for row in rows:
     assert 0 < len(row["tokens"]) <= STEPS
     prompt = run.texts.source(row["example"])

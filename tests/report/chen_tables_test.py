@@ -71,13 +71,14 @@ def test_table_1_has_the_closest_k_and_then_the_printed_lines(run):
   assert {row["gamma"] for row in rows} == {3}
   lines = chen_tables.table1_table(rows).markdown().splitlines()
   assert lines[2].startswith(
-      "| humaneval | small | greedy | 3 | BLEU | 30.0 / 30.0 | 10.00 | "
+      "| humaneval | small | greedy | 3 | BLEU | 30.0 / 30.0 |"
+      " 0.0 [0.0, 0.0] | 10.00 | "
   )
   assert "| nucleus 0.95, T = 1 |" in lines[3]
   assert len(lines) == 2 + 4 + 3
   assert lines[-1] == (
       "| HumanEval | 4B for 70B | nucleus 0.95, T = 0.8 | 4 | pass rate % |  |"
-      "  |  |  | 45.1 / 47.0 | 14.1 / 5.73 | 2.46x |"
+      "  |  |  |  | 45.1 / 47.0 | 14.1 / 5.73 | 2.46x |"
   )
 
 

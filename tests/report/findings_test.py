@@ -50,6 +50,31 @@ def walltime(*changes):
   return evidence(walltime=[WALLTIME | change for change in changes])
 
 
+def test_exactness():
+  sampled = {
+      "temperature": 1,
+      "metric": "BLEU",
+      "quality": 20.0,
+      "difference_low": -1.0,
+      "difference_high": 0.5,
+  }
+  worse = sampled | {"difference_high": -0.1}
+  unscored = {"temperature": 1, "quality": None}
+  judge = lambda same, *qualities: claims_acceptance.exactness(
+      evidence(greedy_texts=(same, 9), qualities=qualities)
+  )
+  judged = judge(9, sampled, worse)
+  assert judged.verdict == HOLDS
+  assert "with 1 of 2 drafts and temperatures they score as" in judged.text
+  assert "Sampled" not in judge(9, unscored).text
+  judged = judge(8, sampled)
+  assert judged.verdict == PARTLY
+  assert "8 of 9 texts decoded at temperature 0" in judged.text
+  assert "tie within rounding" in judged.text
+  judge = claims_acceptance.exactness
+  assert judge(evidence(greedy_texts=(0, 0), qualities=[])) is None
+
+
 def test_order_of_drafts():
   judged = claims_acceptance.order(evidence(alpha=ALPHAS))
   assert judged.verdict == HOLDS
@@ -274,7 +299,8 @@ def test_page_of_findings(tmp_path):
   theory = claims_speed.theory_finding()
   text = findings.to_markdown(tmp_path, theory, found, ())
   assert text.count("\n## ") == len(CLAIMS) + 1
-  assert "360 of 360 texts decoded at temperature 0" in text
+  # Timed: 3 gammas, 3 drafts, 40 texts; for quality: 3 drafts, 60 texts.
+  assert "540 of 540 texts decoded at temperature 0" in text
   # What was not written is not linked.
   assert "](" not in text
   assert "Not measured" not in text

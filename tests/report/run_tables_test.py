@@ -89,6 +89,11 @@ def test_distance_is_what_lenience_accepts_more(run):
   assert row["gamma"] == 3
   assert row["measured_speed"] > 1
   assert (row["target_quality"], row["speculative_quality"]) == (30, 21)
+  assert [row[f"difference{end}"] for end in ("", "_low", "_high")] == [
+      -9,
+      -10,
+      -8,
+  ]
   costs = 1.15, 0.05
   assert row["predicted_speed"] == pytest.approx(
       theory.walltime_improvement(row["alpha"], 3, costs[1], costs[0])
@@ -227,8 +232,11 @@ def test_sections_skip_runs_of_other_experiments(tmp_path):
 
 def test_an_unfinished_run_shows_what_it_has(tmp_path):
   run = toy_results.write(tmp_path, drafts=DRAFTS)
-  for path in (run / "cells").glob("lenient-*"):
+  for path in [*run.rglob("lenient-*"), *run.rglob("quality-*")]:
     path.unlink()
+  for row in tables.walltime_rows(run):
+    assert row["target_quality"] == 30
+    assert row["speculative_quality"] is row["difference_low"] is None
   rows = lenience_tables.rows(run)
   assert {row["measured_speed"] for row in rows if row["lenience"] < 1} == {
       None
