@@ -2,7 +2,7 @@
 
 Stock T5X writes a decode step that projects the encoder's output to keys and
 values again. `Decoder` projects it once per text. Here is the other way as a
-wrapper of a scorer, for measuring what it costs; the loop does not know of it.
+kind of scorer, for measuring what it costs; the loop does not know of it.
 """
 
 import copy
@@ -14,10 +14,9 @@ import jax
 from jaxtyping import Array, Float, Int
 
 from spec_t5x import network
-from spec_t5x.cache import Context
+from spec_t5x.config import T5Config
 from spec_t5x.decoder import Decoder
 from spec_t5x.decoding_types import Models
-from spec_t5x.drafts import ModelDraft
 from spec_t5x.tpu import hlo
 from spec_t5x.types import Cache, Params
 
@@ -40,36 +39,23 @@ class Encoded(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class ReprojectingScorer:
+class ReprojectingScorer(network.T5Scorer):
   """A T5 whose every call projects the encoder's output; `types.Scorer`.
 
-  Its logits are those of the scorer inside.
+  Its logits are those of `network.T5Scorer`.
 
   Attributes:
-    scorer: the T5.
     pinned: whether the compiler is kept from moving the projections out of a
       loop.
   """
 
-  scorer: network.T5Scorer
-  pinned: bool
-
-  @property
-  def vocab_size(self) -> int:
-    """Number of logits per position, padded ids included."""
-    return self.scorer.vocab_size
+  pinned: bool = False
 
   def start(
       self, params: Params, inputs: Int[Array, "batch inputs"]
   ) -> Encoded:
     """Encodes the inputs and projects nothing."""
-    module = network.build(self.scorer.config)
-    outputs = module.apply({"params": params}, inputs, method="encode")
-    return Encoded(outputs, inputs)
-
-  def init_cache(self, batch: int, length: int) -> Cache:
-    """Returns buffers for `length` positions of `batch` rows."""
-    return self.scorer.init_cache(batch, length)
+    return Encoded(self._apply("encode", params, inputs), inputs)
 
   def extend(
       self,
@@ -86,15 +72,18 @@ class ReprojectingScorer:
       # Tied to the tokens, the projections change from step to step as far as
       # the compiler can tell.
       outputs, tokens = jax.lax.optimization_barrier((outputs, tokens))
-    projected = self._project(params, outputs, context.inputs)
-    return self.scorer.extend(params, projected, cache, tokens, index, only)
-
-  def _project(self, params, outputs, inputs) -> Context:
-    module = network.build(self.scorer.config)
     project = lambda module, outputs, inputs: module.decoder.start(
         outputs, inputs > 0
     )
-    return module.apply({"params": params}, outputs, inputs, method=project)
+    projected = self._apply(project, params, outputs, context.inputs)
+    return super().extend(params, projected, cache, tokens, index, only)
+
+
+def make_scorer(config: T5Config, projection: str) -> network.T5Scorer:
+  """Returns a model that projects as asked, by one of `PROJECTIONS`."""
+  if projection == "once":
+    return network.T5Scorer(config)
+  return ReprojectingScorer(config, pinned=projection == "every_step")
 
 
 def with_projection(decoder: Decoder, projection: str) -> Decoder:
@@ -116,15 +105,12 @@ def with_projection(decoder: Decoder, projection: str) -> Decoder:
     raise ValueError(
         "`decoder` must have a target with an encoder. Got a decoder-only one."
     )
-  changed = copy.copy(decoder)
-  if projection == "once":
-    return changed
-  pinned = projection == "every_step"
   # A table of n-grams has nothing to project.
   if draft and isinstance(draft.scorer, network.T5Scorer):
-    scorer = ReprojectingScorer(draft.scorer, pinned)
-    draft = ModelDraft(scorer, draft.gamma)
-  changed.models = Models(ReprojectingScorer(target, pinned), draft)
+    scorer = make_scorer(draft.scorer.config, projection)
+    draft = dataclasses.replace(draft, scorer=scorer)
+  changed = copy.copy(decoder)
+  changed.models = Models(make_scorer(target.config, projection), draft)
   return changed
 
 

@@ -11,18 +11,17 @@ import pathlib
 
 import jax
 
-from spec_t5x import decoding, network, partitioning, provenance
+from spec_t5x import decoding, partitioning, provenance
 from spec_t5x.config import T5Config
 from spec_t5x.decoding_types import Models, Settings, Weights
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.experiments.reprojection import (
     PROJECTIONS,
-    ReprojectingScorer,
+    make_scorer,
     matmuls_in_loops,
 )
 from spec_t5x.law import Sampling
 from spec_t5x.tpu import chips, compiling, counting
-from spec_t5x.types import Scorer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,11 +119,3 @@ class TpuReprojection:
       )
       rows.append({"projection": projection, **work._asdict()})
     return {"length": length, "slice": self.slice}, rows
-
-
-def make_scorer(config: T5Config, projection: str) -> Scorer:
-  """A model that projects as asked; see `experiments.reprojection`."""
-  scorer = network.T5Scorer(config)
-  if projection == "once":
-    return scorer
-  return ReprojectingScorer(scorer, pinned=projection == "every_step")
