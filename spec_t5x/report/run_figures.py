@@ -3,7 +3,7 @@
 import functools
 import itertools
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from spec_t5x.report import (
@@ -18,6 +18,7 @@ from spec_t5x.report import (
     timeline,
     traces,
 )
+from spec_t5x.report.tables import Row
 
 
 class Figure(NamedTuple):
@@ -39,11 +40,10 @@ class Figure(NamedTuple):
 def of_run(run: pathlib.Path) -> list[Figure]:
   """The figures that the cells of a run allow."""
   return [
-      *_against_gamma(run),
-      *_chen(run),
-      *_against_theory(run),
-      *_lenience(run),
-      *_timelines(run),
+      figure
+      for rows_of, figures_of in _FIGURES
+      if (rows := rows_of(run))
+      for figure in figures_of(rows)
   ]
 
 
@@ -62,10 +62,7 @@ def draw(run: pathlib.Path) -> list[pathlib.Path]:
   return written
 
 
-def _against_gamma(run: pathlib.Path) -> list[Figure]:
-  rows = tables.walltime_rows(run)
-  if not rows:
-    return []
+def _against_gamma(rows: Sequence[Row]) -> list[Figure]:
   best = tables.best(rows)
   drafts = ", ".join(dict.fromkeys(row["draft"] for row in rows))
   return [
@@ -91,10 +88,7 @@ def _against_gamma(run: pathlib.Path) -> list[Figure]:
   ]
 
 
-def _chen(run: pathlib.Path) -> list[Figure]:
-  rows = chen_tables.rows(run)
-  if not rows:
-    return []
+def _chen(rows: Sequence[Row]) -> list[Figure]:
   best = min(rows, key=lambda row: row["token_milliseconds"])
   return [
       Figure(
@@ -111,13 +105,8 @@ def _chen(run: pathlib.Path) -> list[Figure]:
   ]
 
 
-def _against_theory(run: pathlib.Path) -> list[Figure]:
-  predictions = prediction_tables.rows(run)
-  if not predictions:
-    return []
-  longest = position_tables.of_longest_blocks(position_tables.rows(run))
-  error = {row["form"]: row for row in prediction_tables.errors(predictions)}
-  percent = lambda form: f"{100 * error[form]['mean_absolute_error']:.0f}%"
+def _positions(rows: Sequence[Row]) -> list[Figure]:
+  longest = position_tables.of_longest_blocks(rows)
   return [
       Figure(
           "positions",
@@ -127,7 +116,14 @@ def _against_theory(run: pathlib.Path) -> list[Figure]:
           "One curve per draft over places 1 to"
           f" {longest[-1]['gamma']}; the table has the numbers.",
           functools.partial(figures.acceptance_by_place, longest),
-      ),
+      )
+  ]
+
+
+def _predictions(rows: Sequence[Row]) -> list[Figure]:
+  error = {row["form"]: row for row in prediction_tables.errors(rows)}
+  percent = lambda form: f"{100 * error[form]['mean_absolute_error']:.0f}%"
+  return [
       Figure(
           "predictions",
           "Speed predicted by Theorem 3.8 against the measured one, without"
@@ -136,8 +132,8 @@ def _against_theory(run: pathlib.Path) -> list[Figure]:
           "On the diagonal prediction and measurement are equal. The mean"
           f" absolute error is {percent('c')} with c alone and"
           f" {percent('all steps')} with everything measured.",
-          functools.partial(figures.predicted_against_measured, predictions),
-      ),
+          functools.partial(figures.predicted_against_measured, rows),
+      )
   ]
 
 
@@ -149,10 +145,11 @@ def _longest(rows, best):
   return max(filter(same, rows), key=lambda row: row["gamma"])
 
 
-def _lenience(run: pathlib.Path) -> list[Figure]:
-  rows = [row for row in lenience_tables.rows(run) if row["measured_speed"]]
-  if not rows:
-    return []
+def _timed_lenience(run: pathlib.Path) -> list[Row]:
+  return [row for row in lenience_tables.rows(run) if row["measured_speed"]]
+
+
+def _lenience(rows: Sequence[Row]) -> list[Figure]:
   farthest = max(rows, key=lambda row: row["distance"])
   return [
       Figure(
@@ -169,16 +166,14 @@ def _lenience(run: pathlib.Path) -> list[Figure]:
   ]
 
 
-def _timelines(run: pathlib.Path) -> list[Figure]:
+def _timelines(rows: Sequence[Row]) -> list[Figure]:
   found = []
-  for draft, group in itertools.groupby(
-      timeline.rows(run), key=lambda row: row["draft"]
-  ):
-    rows = list(group)
+  for draft, group in itertools.groupby(rows, key=lambda row: row["draft"]):
+    decodes = list(group)
     took = ", ".join(
         f"{timeline.label(row)}: {row['target_calls']} target calls,"
         f" {row['measured_ms']:.0f} ms"
-        for row in rows
+        for row in decodes
     )
     found.append(
         Figure(
@@ -188,7 +183,17 @@ def _timelines(run: pathlib.Path) -> list[Figure]:
             " whole ended (Figure 5).",
             f"Encoders first, then rounds of draft steps and a target call."
             f" {took}.",
-            functools.partial(timeline.draw, rows),
+            functools.partial(timeline.draw, decodes),
         )
     )
   return found
+
+
+_FIGURES = (
+    (tables.walltime_rows, _against_gamma),
+    (chen_tables.rows, _chen),
+    (position_tables.rows, _positions),
+    (prediction_tables.rows, _predictions),
+    (_timed_lenience, _lenience),
+    (timeline.rows, _timelines),
+)
