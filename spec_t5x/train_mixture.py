@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterator, Sequence
 
 from spec_t5x import train_data
-from spec_t5x.batching import Example
-from spec_t5x.train_data import Batch, Data
+from spec_t5x.batching import BUCKETS, Example
+from spec_t5x.train_data import Batch, Buckets, Data
 from spec_t5x.vocabulary import SHIPPED_PATH
 
 
@@ -77,6 +77,7 @@ def mixture(
     vocabulary: str | os.PathLike[str] = SHIPPED_PATH,
     tokens_per_batch: int = 2048,
     seed: int = 0,
+    buckets: Buckets = BUCKETS,
 ) -> Mixture:
   """Mixes corpora of the package; see `train_data.shipped` and `Mixture`.
 
@@ -85,7 +86,7 @@ def mixture(
     ValueError: unknown task, or rates that do not fit.
   """
   parts = [
-      train_data.shipped(task, vocabulary, tokens_per_batch, seed)
+      train_data.shipped(task, vocabulary, tokens_per_batch, seed, buckets)
       for task in tasks
   ]
   return Mixture(parts, rates)
