@@ -7,17 +7,8 @@ Needs the package `libtpu`. A run that was stopped is resumed by the same
 command.
 """
 
-import gin
-
 from spec_t5x import gin_flags
 from spec_t5x.tpu.job import TpuCompileJob
 
-
-def main(_: list[str]) -> None:
-  """Runs the job that gin describes."""
-  job = gin.get_configurable(TpuCompileJob)()
-  job.execute()
-
-
 if __name__ == "__main__":
-  gin_flags.run(main)
+  gin_flags.run_job(TpuCompileJob)

@@ -9,17 +9,8 @@ that was stopped is resumed by the same command. To see how a text is decoded,
 here that of line 3: `--gin.TRACE=3`.
 """
 
-import gin
-
 from spec_t5x import gin_flags
 from spec_t5x.decode_job import DecodeJob
 
-
-def main(_: list[str]) -> None:
-  """Runs the job that gin describes."""
-  job = gin.get_configurable(DecodeJob)()
-  job.run()
-
-
 if __name__ == "__main__":
-  gin_flags.run(main)
+  gin_flags.run_job(DecodeJob, DecodeJob.run)

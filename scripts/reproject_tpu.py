@@ -6,18 +6,8 @@ r"""Compiles projecting in every step for a TPU, and counts what it would cost.
 A run that was stopped is resumed by the same command. Nothing is run.
 """
 
-import gin
-
 from spec_t5x import gin_flags
 from spec_t5x.tpu.reprojection import TpuReprojection
 
-
-def main(_: list[str]) -> None:
-  """Runs the job that gin describes."""
-  job = gin.get_configurable(TpuReprojection)()
-  job.execute()
-  gin_flags.save(job.directory)
-
-
 if __name__ == "__main__":
-  gin_flags.run(main)
+  gin_flags.run_job(TpuReprojection)

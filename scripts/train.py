@@ -7,20 +7,18 @@ The gin file describes all settings. A run that was stopped is resumed by the
 same command. `DIRECTORY/model` has the weights when it ends.
 """
 
-import gin
 from absl import logging
 
 from spec_t5x import gin_flags
 from spec_t5x.train_job import TrainJob
 
 
-def main(_: list[str]) -> None:
-  """Runs the job that gin describes."""
+def train(job: TrainJob) -> None:
+  """Trains, and names the directory of the weights."""
   # JAX tells about its cache; the progress bar is enough.
   logging.set_verbosity(logging.WARNING)
-  job = gin.get_configurable(TrainJob)()
   print(job.run())
 
 
 if __name__ == "__main__":
-  gin_flags.run(main)
+  gin_flags.run_job(TrainJob, train)

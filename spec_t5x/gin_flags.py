@@ -2,9 +2,9 @@
 
   --gin_file=configs/decoding/speculative.gin --gin.TARGET=\\"DIR\\"
 
-A script ends in `gin_flags.run(main)`, and `main` finds the files and bindings
-parsed. Gin files import what they configure (`dynamic_registration`), so that
-the library itself knows nothing of gin.
+A script ends in `gin_flags.run_job(Job)`: files and bindings are parsed, and
+the job that they describe is done. Gin files import what they configure
+(`dynamic_registration`), so that the library itself knows nothing of gin.
 """
 
 import contextlib
@@ -14,11 +14,14 @@ import pathlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import gin
 from absl import app, flags
 
 from spec_t5x import atomic, process_flags, processes
+
+J = TypeVar("J")
 
 # What a shell reports of a program that SIGINT ended.
 _INTERRUPTED = 130
@@ -32,6 +35,26 @@ _SEARCH_PATHS = flags.DEFINE_multi_string(
 _BINDINGS = flags.DEFINE_multi_string(
     "gin_bindings", [], "Binding NAME=VALUE; --gin.NAME=VALUE is the same."
 )
+
+
+def execute(job: Any) -> None:
+  """Does a job, and keeps beside its results what it was told to do.
+
+  Args:
+    job: has `execute`, which does the work, and `directory`.
+  """
+  job.execute()
+  save(job.directory)
+
+
+def run_job(job: type[J], do: Callable[[J], Any] = execute) -> None:
+  """Parses flags and gin, then does the job that they describe.
+
+  Args:
+    job: its class, which gin configures.
+    do: does a job.
+  """
+  run(lambda _: do(gin.get_configurable(job)()))
 
 
 def run(main: Callable[[Sequence[str]], None]) -> None:

@@ -1,5 +1,6 @@
 """Tests of the scripts' command lines."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 from spec_t5x import gin_flags
 
+ROOT = pathlib.Path(__file__).parents[1]
 CONFIG = """
 from __gin__ import dynamic_registration
 import fractions
@@ -91,11 +93,54 @@ def test_interrupted_program_says_how_to_go_on(config):
       [sys.executable, "-c", script, f"--gin_file={config}", "--gin.GIVEN=7"],
       capture_output=True,
       text=True,
-      cwd=pathlib.Path(__file__).parents[1],
+      cwd=ROOT,
   )
   assert done.returncode == 130
   assert done.stdout == "begun\n"
   assert done.stderr == "Stopped. The same command resumes.\n"
+
+
+JOB = """
+import dataclasses, pathlib
+from spec_t5x import gin_flags
+@dataclasses.dataclass
+class Job:
+  words: str
+  directory: str = "results"
+  def execute(self):
+    pathlib.Path("done").write_text(self.words)
+"""
+JOB_CONFIG = """
+from __gin__ import dynamic_registration
+import job
+WORDS = "by default"
+job.Job.words = %WORDS
+"""
+
+
+@pytest.mark.parametrize("do", ["", ", lambda job: print(job.words)"])
+def test_a_script_does_the_job_that_gin_describes(tmp_path, do):
+  (tmp_path / "job.py").write_text(JOB)
+  (tmp_path / "job.gin").write_text(JOB_CONFIG)
+  (tmp_path / "script.py").write_text(
+      f"import job\njob.gin_flags.run_job(job.Job{do})"
+  )
+  arguments = ["--gin_file=job.gin", "--gin.WORDS='as told'"]
+  done = subprocess.run(
+      [sys.executable, "script.py", *arguments],
+      cwd=tmp_path,
+      env={**os.environ, "PYTHONPATH": str(ROOT)},
+      capture_output=True,
+      text=True,
+  )
+  assert done.returncode == 0, done.stderr
+  if do:
+    assert done.stdout == "as told\n"
+    assert not (tmp_path / "done").exists()
+    return
+  assert (tmp_path / "done").read_text() == "as told"
+  kept = (tmp_path / "results" / "config.gin").read_text()
+  assert "WORDS = 'as told'" in kept
 
 
 def test_what_gin_was_told_is_kept_beside_results(config, tmp_path):

@@ -40,9 +40,11 @@ def test_settings_are_told_by_their_fields():
           "class": "Data",
           "pairs": [[[2, 3], [4]]],
           # Where the package lies is left out.
-          "vocabulary": SHIPPED_PATH.relative_to(
-              pathlib.Path(provenance.__file__).parents[1]
-          ).as_posix(),
+          "vocabulary": (
+              SHIPPED_PATH.relative_to(
+                  pathlib.Path(provenance.__file__).parents[1]
+              ).as_posix()
+          ),
       },
       "rates": [3, 0.5],
       "name": None,

@@ -248,9 +248,7 @@ class SweepRun:
     plain = self.decoder(None, temperature)
     speculative = self.decoder(self.drafts[role], temperature, gamma, lenience)
     examples = [
-        TimedExample(
-            self.texts.inputs([number])[0], number, plain, speculative
-        )
+        TimedExample(self.texts.inputs([number])[0], number, plain, speculative)
         for number in self.texts.commonest(self.sweep.num_texts)
     ]
     for number in range(self.sweep.passes):

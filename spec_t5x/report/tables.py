@@ -30,9 +30,7 @@ ALPHA_COLUMNS = (
 ALPHA = "{alpha:.2f} [{alpha_low:.2f}, {alpha_high:.2f}]"
 SPEED = "{measured_speed:.2f}x [{measured_low:.2f}, {measured_high:.2f}]"
 QUALITIES = "{target_quality:.1f} / {speculative_quality:.1f}"
-DIFFERENCE = (
-    "{difference:z.1f} [{difference_low:z.1f}, {difference_high:z.1f}]"
-)
+DIFFERENCE = "{difference:z.1f} [{difference_low:z.1f}, {difference_high:z.1f}]"
 
 
 def run_name(run: pathlib.Path) -> str:

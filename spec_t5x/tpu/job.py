@@ -121,6 +121,11 @@ class TpuCompileJob:
         setting.temperature,
     )
 
+  @property
+  def directory(self) -> pathlib.Path:
+    """Where the results are."""
+    return pathlib.Path(self.results) / self.name
+
   def execute(self) -> None:
     """Fills in missing cells, then writes the tables.
 
@@ -133,16 +138,17 @@ class TpuCompileJob:
     for name in self.slices:
       chips.devices(name)
     console = Console()
-    directory = pathlib.Path(self.results) / self.name
-    store = CellStore(directory / "cells")
-    self._note(directory)
+    store = CellStore(self.directory / "cells")
+    self._note()
     cells = list(self._cells())
     missing = [cell for cell in cells if cell[0] not in store]
-    console.print(f"{directory}: {len(cells)} cells, {len(missing)} missing.")
+    console.print(
+        f"{self.directory}: {len(cells)} cells, {len(missing)} missing."
+    )
     for number, (name, measure) in enumerate(missing, 1):
       console.print(f"{number} of {len(missing)}: {name}", highlight=False)
       store.write(name, *measure())
-    for path in tpu_tables.build(directory):
+    for path in tpu_tables.build(self.directory):
       console.print(f"wrote {path}", highlight=False)
 
   def _cells(self):
@@ -183,7 +189,7 @@ class TpuCompileJob:
     about["device_kind"] = devices[0].device_kind
     return about, []
 
-  def _note(self, directory: pathlib.Path) -> None:
+  def _note(self) -> None:
     """Writes the provenance, or checks that it fits cells made before."""
     record = provenance.collect({}, {}, 0, self.target.dtype)
     record["versions"]["libtpu"] = chips.compiler_version()
@@ -195,4 +201,4 @@ class TpuCompileJob:
             for role, config in self.drafts.items()
         },
     }
-    provenance.note(directory, record)
+    provenance.note(self.directory, record)
