@@ -1,13 +1,16 @@
 """Claims about acceptance, judged by measured rows."""
 
+from spec_t5x.report import tables
 from spec_t5x.report.findings import (
-    FAILS,
-    HOLDS,
     Claim,
     Evidence,
     Judgement,
+    Range,
+    above,
     judge,
+    judge_outcomes,
 )
+from spec_t5x.report.tables import Row
 
 # From weak to strong, as the papers rank them.
 _RANKS = ("unigram", "bigram", "trigram", "small", "base", "large")
@@ -53,40 +56,51 @@ def _sampled(qualities) -> str:
 def order(evidence: Evidence) -> Judgement | None:
   """Alpha grows with the strength of the draft."""
   rows = {row["draft"]: row for row in evidence.alpha}
-  ranked = [draft for draft in _RANKS if draft in rows]
+  ranked = [rows[draft] for draft in _RANKS if draft in rows]
   if len(ranked) < 2:
     return None
-  rises, parts = 0, []
+  outcomes, parts = [], []
   for key, temperature in (("alpha_t0", 0), ("alpha_t1", 1)):
-    values = [rows[draft][key] for draft in ranked]
-    rises += sum(a < b for a, b in zip(values, values[1:], strict=False))
-    listed = ", ".join(
-        f"{draft} {value:.2f}"
-        for draft, value in zip(ranked, values, strict=True)
-    )
+    ranges = [_range(row, key) for row in ranked]
+    outcomes += map(above, ranges[1:], ranges)
+    listed = ", ".join(f"{row['draft']} {row[key]:.2f}" for row in ranked)
     parts.append(f"At temperature {temperature}: {listed}.")
-  pairs = 2 * (len(ranked) - 1)
-  parts.append(f"{rises} of {pairs} steps from one draft to the next rise.")
-  return judge(rises, pairs, " ".join(parts))
+  parts.append(
+      f"{outcomes.count(True)} of {len(outcomes)} steps from one draft to the"
+      f" next rise; of {outcomes.count(None)} the 95% intervals overlap."
+  )
+  return judge_outcomes(outcomes, " ".join(parts))
+
+
+def _range(row: Row, key: str) -> Range:
+  """The interval of an estimate."""
+  return row[f"{key}_low"], row[f"{key}_high"]
 
 
 def sharper(evidence: Evidence) -> Judgement | None:
   """Temperature 0 is accepted more often than temperature 1."""
   if not evidence.alpha:
     return None
-  higher = [row for row in evidence.alpha if row["alpha_t0"] > row["alpha_t1"]]
+  outcomes = [
+      above(_range(row, "alpha_t0"), _range(row, "alpha_t1"))
+      for row in evidence.alpha
+  ]
   text = (
-      f"{len(higher)} of {len(evidence.alpha)} drafts have the greater alpha at"
-      " temperature 0."
+      f"{outcomes.count(True)} of {len(outcomes)} drafts have the greater alpha"
+      " at temperature 0."
   )
-  others = [row for row in evidence.alpha if row not in higher]
-  if others:
+  for outcome, words in (
+      (False, "Not so"),
+      (None, "Undecided, as the 95% intervals overlap"),
+  ):
     listed = ", ".join(
         f"{row['draft']} ({row['alpha_t0']:.2f} against {row['alpha_t1']:.2f})"
-        for row in others
+        for row, own in zip(evidence.alpha, outcomes, strict=True)
+        if own is outcome
     )
-    text += f" Not so: {listed}."
-  return judge(len(higher), len(evidence.alpha), text)
+    if listed:
+      text += f" {words}: {listed}."
+  return judge_outcomes(outcomes, text)
 
 
 def alike(evidence: Evidence) -> Judgement | None:
@@ -159,22 +173,25 @@ def lenience(evidence: Evidence) -> Judgement | None:
 def lenient_speed(evidence: Evidence) -> Judgement | None:
   """Lenience brings speed."""
   measured = [row for row in evidence.lenience if row["measured_speed"]]
-  steps = faster = 0
-  best, gain = None, 0.0
-  for rows in _by_draft(measured):
-    first, last = rows[0], rows[-1]
-    if first["lenience"] == 1 and last is not first:
-      steps += 1
-      faster += last["measured_speed"] > first["measured_speed"]
-      ratio = last["measured_speed"] / first["measured_speed"]
-      if ratio > gain:
-        best, gain = (first, last), ratio
-  if best is None:
+  pairs = [
+      (rows[0], rows[-1])
+      for rows in _by_draft(measured)
+      if rows[0]["lenience"] == 1
+  ]
+  if not pairs:
     return None
-  first, last = best
+  outcomes = [
+      above(_range(last, "measured"), _range(first, "measured"))
+      for first, last in pairs
+  ]
+  first, last = max(
+      pairs,
+      key=lambda pair: pair[1]["measured_speed"] / pair[0]["measured_speed"],
+  )
   text = (
       "The least lenience is faster than exact decoding for"
-      f" {faster} of {steps} pairs of draft and temperature. Most for"
+      f" {outcomes.count(True)} of {len(pairs)} pairs of draft and temperature;"
+      f" for {outcomes.count(None)} the passes of both overlap. Most for"
       f" {last['draft']} at temperature {last['temperature']:g}:"
       f" {first['measured_speed']:.2f}x exact, {last['measured_speed']:.2f}x"
       f" with lenience {last['lenience']:g}"
@@ -184,8 +201,7 @@ def lenient_speed(evidence: Evidence) -> Judgement | None:
         f", whose texts score {last['speculative_quality']:.1f} where the"
         f" target's score {last['target_quality']:.1f}"
     )
-  text += "."
-  return judge(faster, steps, text)
+  return judge_outcomes(outcomes, text + ".")
 
 
 def _by_draft(rows):
@@ -201,16 +217,16 @@ def negligible_drafts(evidence: Evidence) -> Judgement | None:
   rows = [row for row in evidence.walltime if row["draft"] == "bigram"]
   if not rows:
     return None
-  best = max(rows, key=lambda row: row["measured_speed"])
+  best = tables.best(rows)
   text = (
-      f"The best of the bigram table is {best['measured_speed']:.2f}x (gamma"
+      f"The best of the bigram table is {best['measured_speed']:.2f}x"
+      f" ({best['measured_low']:.2f} to {best['measured_high']:.2f}; gamma"
       f" {best['gamma']}, temperature {best['temperature']:g}), with alpha"
       f" {best['alpha']:.2f}, c {best['cost_coefficient']:.3f} and v"
       f" {best['verify_ratio']:.2f}. With v = 1 it would be"
       f" {best['predicted_speed']:.2f}x."
   )
-  verdict = HOLDS if best["measured_low"] > 1 else FAILS
-  return Judgement(verdict, text)
+  return judge_outcomes([above(_range(best, "measured"), (1, 1))], text)
 
 
 CLAIMS = (

@@ -2,6 +2,8 @@
 
 A claim is judged from the rows of one run at a time, and the words follow the
 verdict: a sentence is chosen by the measured value, never the other way round.
+What a measured range leaves open, a verdict leaves open too: a value counts as
+above another where its whole range is.
 """
 
 import functools
@@ -20,13 +22,16 @@ from spec_t5x.report import (
 from spec_t5x.report.tables import Row
 
 HOLDS, PARTLY, FAILS = "holds", "holds in part", "does not hold"
+OPEN = "not decided"
+
+Range = tuple[float, float]
 
 
 class Judgement(NamedTuple):
   """What one run says about a claim.
 
   Attributes:
-    verdict: `HOLDS`, `PARTLY` or `FAILS`.
+    verdict: `HOLDS`, `PARTLY`, `FAILS` or `OPEN`.
     text: why, with the numbers.
   """
 
@@ -34,14 +39,38 @@ class Judgement(NamedTuple):
   text: str
 
 
-def judge(passed: int, total: int, text: str) -> Judgement:
-  """Judges by how many of some cases bear a claim out."""
+def judge(passed: int, total: int, text: str, undecided: int = 0) -> Judgement:
+  """Judges by how many of some cases bear a claim out.
+
+  Args:
+    passed: cases that do.
+    total: all cases.
+    text: why.
+    undecided: cases that neither do nor do not, by their ranges.
+  """
   verdict = PARTLY
   if passed == total:
     verdict = HOLDS
   elif passed == 0:
-    verdict = FAILS
+    verdict = OPEN if undecided == total else FAILS
   return Judgement(verdict, text)
+
+
+def judge_outcomes(outcomes: Sequence[bool | None], text: str) -> Judgement:
+  """Judges by what `above` says of each case."""
+  undecided = outcomes.count(None)
+  return judge(outcomes.count(True), len(outcomes), text, undecided)
+
+
+def above(first: Range, second: Range) -> bool | None:
+  """Whether all of a range (low, high) lies above another one.
+
+  Returns:
+    False if all of it lies below, None if they overlap.
+  """
+  if first[0] > second[1]:
+    return True
+  return False if first[1] < second[0] else None
 
 
 class Evidence:

@@ -32,6 +32,7 @@ _KINDS = (
 _VERDICTS = {
     findings.HOLDS: "holds",
     findings.PARTLY: "part",
+    findings.OPEN: "part",
     findings.FAILS: "fails",
 }
 _THEORY_FIGURES = (

@@ -122,16 +122,20 @@ def alpha_rows(run: pathlib.Path) -> list[Row]:
   for draft in settings.get("drafts", ()):
     if any(cells.alpha_name(draft, t) not in store for t in (0, 1)):
       continue
-    alphas = [measures.alpha(store, draft, t) for t in (0, 1)]
+    greedy, sampled = (measures.alpha(store, draft, t) for t in (0, 1))
     papers = [reference.paper_alpha(settings["task"], draft, t) for t in (0, 1)]
     rows.append(
         {
             "task": settings["task"],
             "target": _weights_name(settings["target"]),
             "draft": draft,
-            "alpha_t0": alphas[0].estimate.value,
-            "alpha_t1": alphas[1].estimate.value,
-            "tokens": min(alpha.tokens for alpha in alphas),
+            "alpha_t0": greedy.estimate.value,
+            "alpha_t0_low": greedy.estimate.low,
+            "alpha_t0_high": greedy.estimate.high,
+            "alpha_t1": sampled.estimate.value,
+            "alpha_t1_low": sampled.estimate.low,
+            "alpha_t1_high": sampled.estimate.high,
+            "tokens": min(greedy.tokens, sampled.tokens),
             "paper_alpha_t0": papers[0],
             "paper_alpha_t1": papers[1],
             "run": run_name(run),

@@ -11,12 +11,28 @@ from spec_t5x.report import (
     paper_notes,
     paper_tables,
 )
-from spec_t5x.report.findings import FAILS, HOLDS, PARTLY, Evidence, Judgement
+from spec_t5x.report.findings import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    PARTLY,
+    Evidence,
+    Judgement,
+)
+
+
+def alphas(draft, greedy, sampled):
+  """A row of alphas, each known to 0.01."""
+  row = {"draft": draft}
+  for key, value in (("alpha_t0", greedy), ("alpha_t1", sampled)):
+    row |= {key: value, f"{key}_low": value - 0.01, f"{key}_high": value + 0.01}
+  return row
+
 
 ALPHAS = [
-    {"draft": "unigram", "alpha_t0": 0.1, "alpha_t1": 0.1},
-    {"draft": "bigram", "alpha_t0": 0.2, "alpha_t1": 0.15},
-    {"draft": "small", "alpha_t0": 0.7, "alpha_t1": 0.6},
+    alphas("unigram", 0.1, 0.1),
+    alphas("bigram", 0.2, 0.15),
+    alphas("small", 0.7, 0.6),
 ]
 WALLTIME = {
     "task": "ende",
@@ -30,6 +46,8 @@ WALLTIME = {
     "measured_low": 2.0,
     "measured_high": 2.2,
     "decode_speed": 2.2,
+    "decode_low": 2.1,
+    "decode_high": 2.3,
     "predicted_speed": 2.3,
     "predicted_speed_measured_v": 2.2,
     "paper_speed": 3.4,
@@ -44,6 +62,15 @@ def evidence(**rows):
     # A cached property is read from the instance once it is there.
     made.__dict__[name] = value
   return made
+
+
+def speed(value, which="measured"):
+  """A speed whose passes are 0.1 around it."""
+  return {
+      f"{which}_speed": value,
+      f"{which}_low": value - 0.1,
+      f"{which}_high": value + 0.1,
+  }
 
 
 def walltime(*changes):
@@ -79,22 +106,30 @@ def test_order_of_drafts():
   judged = claims_acceptance.order(evidence(alpha=ALPHAS))
   assert judged.verdict == HOLDS
   assert "4 of 4 steps" in judged.text
-  fallen = [*ALPHAS[:2], ALPHAS[2] | {"alpha_t0": 0.15}]
+  fallen = [*ALPHAS[:2], alphas("small", 0.15, 0.6)]
   judged = claims_acceptance.order(evidence(alpha=fallen))
   assert judged.verdict == PARTLY
   assert "3 of 4 steps" in judged.text
-  turned = [
-      row | {"alpha_t0": -row["alpha_t0"], "alpha_t1": -row["alpha_t1"]}
-      for row in ALPHAS
-  ]
+  turned = [alphas("unigram", 0.7, 0.6), alphas("small", 0.2, 0.1)]
   assert claims_acceptance.order(evidence(alpha=turned)).verdict == FAILS
+  close = [ALPHAS[1], alphas("small", 0.21, 0.16)]
+  judged = claims_acceptance.order(evidence(alpha=close))
+  assert judged.verdict == OPEN
+  assert "of 2 the 95% intervals overlap" in judged.text
   assert claims_acceptance.order(evidence(alpha=ALPHAS[:1])) is None
 
 
 def test_sharper_laws_name_the_exceptions():
   judged = claims_acceptance.sharper(evidence(alpha=ALPHAS))
   assert judged.verdict == PARTLY
-  assert "Not so: unigram (0.10 against 0.10)." in judged.text
+  words = (
+      "Undecided, as the 95% intervals overlap: unigram (0.10 against 0.10)."
+  )
+  assert words in judged.text
+  turned = alphas("base", 0.5, 0.6)
+  judged = claims_acceptance.sharper(evidence(alpha=[*ALPHAS[1:], turned]))
+  assert judged.verdict == PARTLY
+  assert "Not so: base (0.50 against 0.60)." in judged.text
   judged = claims_acceptance.sharper(evidence(alpha=ALPHAS[1:]))
   assert judged == Judgement(
       HOLDS, "2 of 2 drafts have the greater alpha at temperature 0."
@@ -104,27 +139,26 @@ def test_sharper_laws_name_the_exceptions():
 @pytest.mark.parametrize(
     ("speeds", "verdict"),
     [
-        ([(2.1, 2.0), (2.5, 2.4)], HOLDS),
-        ([(2.1, 2.0), (1.5, 1.4)], PARTLY),
-        ([(2.1, 2.0), (1.01, 0.9)], FAILS),
+        ([2.2, 2.5], HOLDS),
+        ([2.2, 1.5], PARTLY),
+        ([1.8, 1.5], FAILS),
+        # Passes on both sides of 2 do not show it, nor that it is not so.
+        ([2.05, 1.95], OPEN),
+        ([2.05, 1.5], FAILS),
+        ([2.05, 2.5], PARTLY),
     ],
 )
 def test_speed(speeds, verdict):
   judged = claims_speed.faster(
-      walltime(
-          *(
-              {"temperature": t, "measured_speed": speed, "measured_low": low}
-              for t, (speed, low) in enumerate(speeds)
-          )
-      )
+      walltime(*({"temperature": t} | speed(of) for t, of in enumerate(speeds)))
   )
   assert judged.verdict == verdict
-  assert f"{speeds[1][0]:.2f}x ({speeds[1][1]:.2f} to" in judged.text
+  assert f"{speeds[1]:.2f}x ({speeds[1] - 0.1:.2f} to" in judged.text
 
 
 def test_some_gamma():
   won = {"gamma": 3}
-  lost = {"draft": "base", "decode_speed": 0.9, "verify_ratio": 1.8}
+  lost = {"draft": "base", "verify_ratio": 1.8} | speed(0.85, "decode")
   assert claims_speed.some_gamma(walltime(won)).verdict == HOLDS
   judged = claims_speed.some_gamma(walltime(won, lost))
   assert judged.verdict == PARTLY
@@ -133,6 +167,18 @@ def test_some_gamma():
   assert "has none" not in claims_speed.some_gamma(walltime(won)).text
   cheap = lost | {"verify_ratio": 1.2}
   assert "gain nothing" not in claims_speed.some_gamma(walltime(cheap)).text
+  # A median above 1 is no proof.
+  close = lost | speed(1.05, "decode")
+  judged = claims_speed.some_gamma(walltime(close))
+  assert judged.verdict == OPEN
+  assert (
+      "in every timed pass, encoders left out, for 0 of 1 pairs" in judged.text
+  )
+  assert "leaves it open: 1.05x (0.95 to 1.15) with gamma 1" in judged.text
+  assert claims_speed.some_gamma(walltime(won, close)).verdict == PARTLY
+  # Another gamma that is sure to be faster, if by less, decides.
+  sure = close | {"gamma": 3, "decode_speed": 1.02, "decode_low": 1.01}
+  assert claims_speed.some_gamma(walltime(close, sure)).verdict == HOLDS
   # Where alpha is below c, nothing is claimed.
   assert claims_speed.some_gamma(walltime({"alpha": 0.01})) is None
 
@@ -140,9 +186,12 @@ def test_some_gamma():
 def test_the_bound_of_one_token():
   # (1 + 0.7) / 1.05 = 1.62
   assert claims_speed.guaranteed(walltime({})).verdict == HOLDS
-  judged = claims_speed.guaranteed(walltime({}, {"decode_speed": 1.6}))
+  judged = claims_speed.guaranteed(walltime({}, speed(1.5, "decode")))
   assert judged.verdict == PARTLY
   assert "1 of 2 pairs" in judged.text
+  judged = claims_speed.guaranteed(walltime(speed(1.65, "decode")))
+  assert judged.verdict == OPEN
+  assert "0 of 1 pairs" in judged.text
   assert claims_speed.guaranteed(walltime({"gamma": 2})) is None
 
 
@@ -157,13 +206,19 @@ def test_free_verification():
 
 
 def test_smallest_drafts():
-  base = {"draft": "base", "measured_speed": 1.9}
+  base = {"draft": "base"} | speed(1.8)
   assert claims_speed.small_drafts(walltime({}, base)).verdict == HOLDS
-  faster = base | {"measured_speed": 2.9}
+  judged = claims_speed.small_drafts(walltime({}, base | speed(2.15)))
+  assert judged.verdict == OPEN
+  assert "though passes of the smallest and of another overlap" in judged.text
+  faster = base | speed(2.9)
   judged = claims_speed.small_drafts(walltime({}, faster))
   assert judged.verdict == FAILS
   assert "the fastest model draft is base (2.90x" in judged.text
   assert claims_speed.small_drafts(walltime({})) is None
+  # Not measured at the same temperature.
+  elsewhere = base | {"temperature": 1.0}
+  assert claims_speed.small_drafts(walltime({}, elsewhere)) is None
 
 
 def errors(**of):
@@ -215,11 +270,36 @@ def test_acceptances_alike():
 
 
 def test_negligible_drafts():
-  table = {"draft": "bigram", "alpha": 0.2, "measured_low": 1.1}
+  table = {"draft": "bigram", "alpha": 0.2}
   judge = claims_acceptance.negligible_drafts
-  assert judge(walltime(table)).verdict == HOLDS
-  assert judge(walltime(table | {"measured_low": 0.9})).verdict == FAILS
+  assert judge(walltime(table | speed(1.2))).verdict == HOLDS
+  assert judge(walltime(table | speed(1.0))).verdict == OPEN
+  assert judge(walltime(table | speed(0.8))).verdict == FAILS
   assert judge(walltime({})) is None
+
+
+def test_lenient_speed():
+  row = dict(draft="small", temperature=1, difference=None)
+  exact = row | {"lenience": 1.0} | speed(1.5)
+  judge = lambda *lenient: claims_acceptance.lenient_speed(
+      evidence(
+          lenience=[exact, *(row | {"lenience": 0.1} | x for x in lenient)]
+      )
+  )
+  judged = judge(speed(1.9))
+  assert judged.verdict == HOLDS
+  assert "1.50x exact, 1.90x with lenience 0.1." in judged.text
+  assert judge(speed(1.6)).verdict == OPEN
+  assert judge(speed(1.1)).verdict == FAILS
+  assert judge() is None
+  scored = {
+      "difference": -9.0,
+      "target_quality": 30.0,
+      "speculative_quality": 21.0,
+  }
+  assert "score 21.0 where the target's score 30.0" in (
+      judge(speed(1.9) | scored).text
+  )
 
 
 @pytest.mark.parametrize("hoisted", [True, False])
