@@ -1,4 +1,4 @@
-"""Curves of the shipped models' training, from the logs of the runs."""
+"""The shipped models' training, from the logs and provenances of the runs."""
 
 import json
 import pathlib
@@ -8,27 +8,21 @@ from matplotlib import pyplot as plt
 
 from spec_t5x import atomic
 from spec_t5x.report import figures
-from spec_t5x.report.table import Table, number
+from spec_t5x.report.table import Table
 from spec_t5x.report.tables import Row, to_csv
 
 COLUMNS = (
-    "run",
-    "recipe",
-    "steps",
-    "loss",
-    "held_out_loss",
-    "bleu",
-    "looping",
-    "hours",
-)
+    "run,recipe,steps,loss,held_out_loss,bleu,looping,hours,starts,"
+    "known_from_step,commits,devices"
+).split(",")
 TITLE = "Training of the shipped models"
 NOTE = """\
 Each line is the end of a run of `python scripts/train.py --gin_file=<recipe>`;
-`curves/<run>.jsonl` is its whole log. Losses are nats per token, the held-out
-one on the validation split; BLEU and the percentage of looping outputs are of
-its first 128 texts, decoded by argmax. Hours are of 2 CPU cores that other
-work shared.
-
+`curves/<run>.jsonl` is its whole log, and `provenance/<run>.jsonl`, where it
+was kept, what each start of it began from: commit, settings, data, versions,
+device. Losses are nats per token, the held-out one on the validation split;
+BLEU and the percentage of looping outputs are of the first texts of that split,
+decoded by argmax. Hours are on the clock, whatever else the machine did.
 """
 
 
@@ -36,33 +30,38 @@ def build(directory: pathlib.Path) -> list[pathlib.Path]:
   """Writes table and figure beside `curves`; returns the files.
 
   Args:
-    directory: holds `curves/<run>.jsonl`, as training writes them; may not
-      exist.
+    directory: holds `curves/<run>.jsonl` and `provenance/<run>.jsonl`, copies
+      of the files `log.jsonl` and `provenance.jsonl` that training exports
+      with a model; may not exist.
   """
   found = rows(directory)
   if not found:
     return []
   csv, markdown = directory / "training.csv", directory / "training.md"
   atomic.write_text(csv, to_csv(found, COLUMNS))
-  atomic.write_text(
-      markdown, f"# {TITLE}\n\n{NOTE}\n\n{table(found).markdown()}"
-  )
-  return [csv, markdown, *_draw(_curves(directory), directory / "curves")]
+  atomic.write_text(markdown, f"# {TITLE}\n\n{NOTE}\n{table(found).markdown()}")
+  curves = _read(directory / "curves")
+  return [csv, markdown, *_draw(curves, directory / "curves")]
 
 
 def rows(directory: pathlib.Path) -> list[Row]:
   """The end of each curve; none if there is no curve."""
-  return [_row(run, curve) for run, curve in _curves(directory).items()]
+  starts = _read(directory / "provenance")
+  return [
+      _end(run, curve) | _origin(starts.get(run, []))
+      for run, curve in _read(directory / "curves").items()
+  ]
 
 
-def _curves(directory: pathlib.Path) -> dict[str, list[Row]]:
+def _read(directory: pathlib.Path) -> dict[str, list[Row]]:
+  """The JSON lines of each run."""
   return {
       path.stem: list(map(json.loads, path.read_text("utf-8").splitlines()))
-      for path in sorted((directory / "curves").glob("*.jsonl"))
+      for path in sorted(directory.glob("*.jsonl"))
   }
 
 
-def _row(run: str, curve: Sequence[Row]) -> Row:
+def _end(run: str, curve: Sequence[Row]) -> Row:
   last = curve[-1]
   return {
       "run": run,
@@ -76,24 +75,45 @@ def _row(run: str, curve: Sequence[Row]) -> Row:
   }
 
 
+def _origin(starts: Sequence[Row]) -> Row:
+  """What the starts of a run tell, see `spec_t5x.provenance`; else None."""
+  listed = lambda values: ", ".join(dict.fromkeys(values)) or None
+  return {
+      "starts": len(starts) or None,
+      "known_from_step": starts[0]["start_step"] if starts else None,
+      "commits": listed(map(_commit, starts)),
+      "devices": listed(start["device"] for start in starts),
+  }
+
+
+def _commit(start: Row) -> str:
+  commit = (start["commit"] or "unknown")[:9]
+  return f"{commit} with changes" if start["dirty"] else commit
+
+
+def _provenance(row: Row) -> str:
+  if row["starts"] is None:
+    return "none was kept"
+  starts = "1 start" if row["starts"] == 1 else f"{row['starts']} starts"
+  return f"{starts}, from step {row['known_from_step']:,} on: {row['commits']}"
+
+
 def table(rows: Sequence[Row]) -> Table:
   """A line per run."""
-  return Table.of(
-      "run,recipe,steps,loss|measured,held-out loss|measured,BLEU|measured,"
-      "looping|measured,hours|measured",
-      [
-          [
-              row["run"],
-              f"`{row['recipe']}`",
-              f"{row['steps']:,}",
-              f"{row['loss']:.3f}",
-              f"{row['held_out_loss']:.3f}",
-              number(row["bleu"], ".1f"),
-              number(row["looping"], ".1f", "%"),
-              f"{row['hours']:.2f}",
-          ]
-          for row in rows
-      ],
+  return Table.of_rows(
+      (
+          ("run", "{run}"),
+          ("recipe", "`{recipe}`"),
+          ("steps", "{steps:,}"),
+          ("loss|measured", "{loss:.3f}"),
+          ("held-out loss|measured", "{held_out_loss:.3f}"),
+          ("BLEU|measured", "{bleu:.1f}"),
+          ("looping|measured", "{looping:.1f}%"),
+          ("hours|measured", "{hours:.2f}"),
+          ("provenance", _provenance),
+          ("device", "{devices}"),
+      ),
+      rows,
   )
 
 
@@ -106,7 +126,7 @@ def _draw(curves, path: pathlib.Path) -> list[pathlib.Path]:
       steps, color = column("step"), f"C{place}"
       axis.plot(steps, column("held_out_loss"), color=color, label=run)
       axis.plot(steps, column("loss"), ":", color=color)
-    axis.set_xlabel("steps of 1,024 positions")
+    axis.set_xlabel("steps")
     axis.set_ylabel("nats per token")
     axis.set_title("Held-out loss; dotted: of the batches trained on")
     axis.legend(fontsize=7)
