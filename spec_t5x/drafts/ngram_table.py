@@ -164,7 +164,9 @@ class NgramTable:
     return probs.at[rows, tokens].add(level.probs[entries], mode="drop")
 
   def save(self, path: str | os.PathLike[str]) -> pathlib.Path:
-    """Writes a safetensors file; returns its path."""
+    """Writes a safetensors file, with its directory; returns its path."""
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {"unigram": self.unigram}
     for length, level in enumerate(self.levels, 1):
       for name, value in vars(level).items():
@@ -172,7 +174,7 @@ class NgramTable:
     arrays = {name: np.asarray(value) for name, value in arrays.items()}
     metadata = {"format": _FORMAT, "order": str(self.order)}
     safetensors_numpy.save_file(arrays, path, metadata)
-    return pathlib.Path(path)
+    return path
 
   @classmethod
   def load(cls, path: str | os.PathLike[str]) -> "NgramTable":
