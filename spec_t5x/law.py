@@ -105,7 +105,7 @@ class Law:
       The tokens and the law they were drawn from, None if all are greedy.
     """
     if self.sampling.greedy:
-      return jnp.argmax(logits, axis=-1), None
+      return standardize.argmax(logits), None
     probs = self.probs(logits[:, None])[:, 0]
     return standardize.sample(probs, bits), probs
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from spec_t5x import texts
+from spec_t5x import standardize, texts
 from spec_t5x.decoding_types import Counts, Settings
 from spec_t5x.law import log_prob
 from spec_t5x.types import Cache, Proposal
@@ -90,7 +90,7 @@ def _token_log_probs(settings, block, logits, probs):
     # One-hot laws; only lenience lets another token than the argmax through.
     if settings.lenience == 1:
       return jnp.zeros(block.shape)
-    return jnp.where(block == jnp.argmax(logits, axis=-1), 0.0, -jnp.inf)
+    return jnp.where(block == standardize.argmax(logits), 0.0, -jnp.inf)
   chosen = jnp.take_along_axis(probs, block[..., None], axis=-1)[..., 0]
   return jnp.log(chosen)
 

@@ -26,7 +26,7 @@ from spec_t5x.acceptance import (
     residual_probs,
     survival_probs,
 )
-from spec_t5x.standardize import sample
+from spec_t5x.standardize import argmax, sample
 
 
 class Verification(NamedTuple):
@@ -203,7 +203,7 @@ def verify_greedy(
   """
   check_lenience(lenience)
   block = _block(target_logits, None, draft_tokens, num_drafted)
-  best = jnp.argmax(block.p, axis=-1)
+  best = argmax(block.p)
   stands = draft_tokens == best[:-1]
   if lenience < 1:
     # p(x) / max(p), which the normaliser of the softmax cancels from.

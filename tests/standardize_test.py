@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax import numpy as jnp
 
-from spec_t5x.standardize import standardize, validate_sampling
+from spec_t5x.standardize import argmax, standardize, validate_sampling
 
 VOCAB = 32128  # T5's, padding included
 
@@ -47,6 +47,21 @@ def test_temperature_zero_is_one_hot_with_ties_to_the_lowest_id(temperature):
   np.testing.assert_array_equal(standardize(logits, temperature), expected)
   traced = jax.jit(standardize)(logits, temperature)
   np.testing.assert_array_equal(traced, expected)
+
+
+@pytest.mark.parametrize('rows', [(), (3,), (2, 5)])
+def test_argmax_is_numpys_and_ties_go_to_the_lowest_id(rows):
+  rng = np.random.default_rng(0)
+  logits = rng.integers(0, 6, (*rows, 33)).astype('float32')
+  logits[..., 4] = -np.inf
+  ids = argmax(jnp.asarray(logits))
+  assert ids.dtype == jnp.int32
+  np.testing.assert_array_equal(ids, np.argmax(logits, axis=-1))
+
+
+def test_argmax_of_rows_without_a_law_is_an_id():
+  rows = jnp.array([[0, jnp.nan, 1], [-jnp.inf] * 3, [0, jnp.inf, 1]])
+  np.testing.assert_array_equal(argmax(rows), [2, 0, 1])
 
 
 def test_just_above_the_greedy_temperature_is_sampled():

@@ -10,7 +10,13 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
-from spec_t5x import decoding, partitioning, placement, processes
+from spec_t5x import (
+    decoding,
+    partitioning,
+    placement,
+    processes,
+    standardize,
+)
 from spec_t5x.decoder import Decoder, Request
 from spec_t5x.decoding_types import Decoded
 from spec_t5x.types import Context, Params, Scorer
@@ -158,7 +164,7 @@ def _step_loop(
       cache, tokens = carry
       index = jnp.full(batch, number % (length - block))
       logits, cache = scorer.extend(params, context, cache, tokens, index)
-      return cache, jnp.argmax(logits, axis=-1).astype("int32")
+      return cache, standardize.argmax(logits)
 
     tokens = jnp.ones((batch, block), "int32")
     carry = scorer.init_cache(batch, length), tokens
