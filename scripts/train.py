@@ -7,16 +7,12 @@ The gin file describes all settings. A run that was stopped is resumed by the
 same command. `DIRECTORY/model` has the weights when it ends.
 """
 
-from absl import logging
-
 from spec_t5x import gin_flags
 from spec_t5x.train_job import TrainJob
 
 
 def train(job: TrainJob) -> None:
   """Trains, and names the directory of the weights."""
-  # JAX tells about its cache; the progress bar is enough.
-  logging.set_verbosity(logging.WARNING)
   print(job.run())
 
 

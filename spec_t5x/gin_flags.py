@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import gin
-from absl import app, flags
+from absl import app, flags, logging
 
 from spec_t5x import atomic, process_flags, processes
 
@@ -66,6 +66,9 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
   def parsed_main(argv: Sequence[str]) -> None:
     if len(argv) > 1:
       raise app.UsageError(f"Unknown arguments {argv[1:]}.")
+    if not flags.FLAGS["verbosity"].present:
+      # JAX tells of its cache, and of devices that it did not find.
+      logging.set_verbosity(logging.WARNING)
     for path in _SEARCH_PATHS.value:
       gin.add_config_file_search_path(path)
     try:
