@@ -22,6 +22,9 @@ _ROOT = pathlib.Path(__file__).parents[1]
 _LONG = 100
 _PLAIN = (int, float, bool, type(None))
 
+# What may be another when a run goes on.
+_MAY_CHANGE = ("commit", "dirty", "command", "versions", "device", "xla_flags")
+
 # File of a training's starts, beside its curve.
 STARTS_NAME = "provenance.jsonl"
 
@@ -123,6 +126,9 @@ def collect(
 def note(directory: pathlib.Path, record: dict[str, Any]) -> None:
   """Writes `provenance.json`, or checks that it fits cells measured before.
 
+  A run that goes on with other code, versions or machine is added to it, under
+  `resumed`, with the number of cells that were there.
+
   Args:
     directory: of the run.
     record: what `collect` returned, and `settings`.
@@ -148,6 +154,12 @@ def note(directory: pathlib.Path, record: dict[str, Any]) -> None:
         f"{directory} holds cells of other settings or weights ({changed})."
         " Name another run or delete it."
     )
+  last = known.get("resumed", [known])[-1]
+  if any(record.get(name) != last.get(name) for name in _MAY_CHANGE):
+    now = {name: record.get(name) for name in (*_MAY_CHANGE, "started")}
+    now["cells"] = len(list(directory.glob("cells/*")))
+    known.setdefault("resumed", []).append(now)
+    atomic.write_text(path, json.dumps(known, indent=2) + "\n")
 
 
 def describe(value: Any) -> Any:

@@ -90,7 +90,23 @@ def test_weights_are_told_by_names_and_content(tmp_path):
 def test_cells_of_other_settings_are_refused(tmp_path):
   record = {"settings": {"passes": (1, 2)}, "weights_sha256": {"target": "0"}}
   provenance.note(tmp_path, record)
-  provenance.note(tmp_path, record)
   changed = record | {"weights_sha256": {"target": "1"}}
   with pytest.raises(ValueError, match=r"weights \(\['target'\]\)"):
     provenance.note(tmp_path, changed)
+
+
+def test_a_run_that_goes_on_with_other_code_says_so(tmp_path):
+  record = {"settings": {}, "weights_sha256": {}, "commit": "a", "started": "1"}
+  read = lambda: json.loads((tmp_path / "provenance.json").read_text())
+  provenance.note(tmp_path, record)
+  provenance.note(tmp_path, record | {"started": "2"})
+  assert read() == record
+  (tmp_path / "cells").mkdir()
+  (tmp_path / "cells" / "one.jsonl").touch()
+  provenance.note(tmp_path, record | {"commit": "b", "started": "3"})
+  provenance.note(tmp_path, record | {"commit": "b", "started": "4"})
+  [resumed] = read()["resumed"]
+  assert resumed["commit"] == "b"
+  assert resumed["started"] == "3"
+  assert resumed["cells"] == 1
+  assert read()["commit"] == "a"
