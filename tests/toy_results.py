@@ -21,6 +21,7 @@ STEP, ENCODE = 0.01, 0.02
 PASSES = (1.0, 1.02, 0.98)
 ALPHAS = {
     "small": 0.7,
+    "small-distilled": 0.75,
     "base": 0.8,
     "unigram": 0.1,
     "bigram": 0.2,
@@ -28,6 +29,7 @@ ALPHAS = {
 }
 COSTS = {
     "small": 0.05,
+    "small-distilled": 0.05,
     "base": 0.2,
     "unigram": 0.001,
     "bigram": 0.002,

@@ -2,7 +2,9 @@
 
 import dataclasses
 import pathlib
+from collections.abc import Sequence
 
+from rich import box
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import (
@@ -12,10 +14,43 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.table import Table
 
 from spec_t5x import processes
 from spec_t5x.experiments.sweep import Sweep, SweepRun
 from spec_t5x.report import build, tables
+
+
+def summary(rows: Sequence[tables.Row]) -> Table:
+  """What of the walltime table a terminal of 80 columns can show."""
+  table = Table(
+      title="Walltime",
+      caption=(
+          "alpha, c, v(gamma), speed: measured; expected: Theorem 3.8 with c"
+          " and v(gamma); paper: printed, of T5-XXL"
+      ),
+      box=box.SIMPLE_HEAD,
+      padding=(0, 1, 0, 0),
+      pad_edge=False,
+      show_edge=False,
+  )
+  heads = "draft,T,gamma,alpha,c,v(gamma),expected,speed,paper".split(",")
+  for head in heads:
+    table.add_column(head, justify="left" if head == "draft" else "right")
+  for row in rows:
+    paper = row["paper_speed"]
+    table.add_row(
+        row["draft"],
+        f"{row['temperature']:g}",
+        str(row["gamma"]),
+        f"{row['alpha']:.2f}",
+        f"{row['cost_coefficient']:.3f}",
+        f"{row['verify_ratio']:.2f}",
+        f"{row['predicted_speed_measured_v']:.2f}x",
+        f"{row['measured_speed']:.2f}x",
+        "" if paper is None else f"{paper:.1f}x",
+    )
+  return table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,8 +101,8 @@ class SweepJob:
     """Shows the tables of the run, and makes those of all runs again."""
     rows = tables.walltime_rows(self.directory)
     alphas = tables.alpha_table(tables.alpha_rows(self.directory))
-    for table in (alphas, tables.walltime_table(rows)):
-      console.print(Markdown(table.markdown()))
+    console.print(Markdown(alphas.markdown()))
+    console.print(summary(rows))
     for temperature in self.sweep.temperatures:
       row = tables.best(rows, temperature)
       console.print(

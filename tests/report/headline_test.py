@@ -10,23 +10,30 @@ ROOT = pathlib.Path(__file__).parents[2]
 README = f"Before.\n{headline._BEGIN}old\n{headline._END}After.\n"
 
 
-def test_fastest_of_each_temperature(tmp_path):
-  run = toy_results.write(tmp_path, drafts={"small": "s"}, gammas=(3, 7))
+def test_fastest_of_each_draft_and_temperature(tmp_path):
+  roles = {"small": "s", "base": "b", "small-distilled": "d"}
+  run = toy_results.write(tmp_path, drafts=roles, gammas=(3, 7))
   found = headline.rows([run])
-  assert [row["temperature"] for row in found] == [0.0, 1.0]
+  which = [(row["draft"], row["temperature"]) for row in found]
+  assert which == [(role, t) for role in roles for t in (0.0, 1.0)]
   for row in found:
     others = [
         other["measured_speed"]
         for other in tables.walltime_rows(run)
         if other["temperature"] == row["temperature"]
+        and other["draft"] == row["draft"]
     ]
     assert len(others) == 2
     assert row["measured_speed"] == max(others)
-  # Table 2: EnDe with T5-small.
+  # Table 2: EnDe. The paper distils no draft.
   body = headline.table(found).body
   assert [line[-3:] for line in body] == [
       ["7", "0.75", "3.4x"],
       ["7", "0.62", "2.6x"],
+      ["7", "0.80", "2.8x"],
+      ["5", "0.68", "2.4x"],
+      ["", "", ""],
+      ["", "", ""],
   ]
 
 
