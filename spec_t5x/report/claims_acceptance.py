@@ -48,8 +48,9 @@ def _sampled(qualities) -> str:
   )
   return (
       f" Sampled texts have other tokens; with {alike} of {len(scored)} drafts"
-      " and temperatures they score as the target's own sampled texts do"
+      " and temperatures they score as one sample of the target's own does"
       f" ({scored[0]['metric']}), to within a 95% interval of the difference."
+      " All are compared with the same sample, so the differences go together."
   )
 
 
@@ -67,7 +68,7 @@ def order(evidence: Evidence) -> Judgement | None:
     parts.append(f"At temperature {temperature}: {listed}.")
   parts.append(
       f"{outcomes.count(True)} of {len(outcomes)} steps from one draft to the"
-      f" next rise; of {outcomes.count(None)} the 95% intervals overlap."
+      f" next rise; for {outcomes.count(None)} the 95% intervals overlap."
   )
   return judge_outcomes(outcomes, " ".join(parts))
 

@@ -115,7 +115,7 @@ def test_order_of_drafts():
   close = [ALPHAS[1], alphas("small", 0.21, 0.16)]
   judged = claims_acceptance.order(evidence(alpha=close))
   assert judged.verdict == OPEN
-  assert "of 2 the 95% intervals overlap" in judged.text
+  assert "for 2 the 95% intervals overlap" in judged.text
   assert claims_acceptance.order(evidence(alpha=ALPHAS[:1])) is None
 
 
