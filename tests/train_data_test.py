@@ -121,7 +121,10 @@ class TestSeqio:
 
   @pytest.fixture
   def few_pairs(self, monkeypatch):
-    """Cuts the corpora to some dozens of pairs."""
+    """Cuts the corpora to some dozens of pairs, for tasks of this test."""
+    import seqio
+
+    monkeypatch.setattr(seqio.TaskRegistry, "_REGISTRY", {})
     load = corpora.load_pairs
     monkeypatch.setattr(
         corpora, "load_pairs", lambda task, split: load(task, split)[:60]
