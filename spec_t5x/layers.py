@@ -30,7 +30,8 @@ MASKED = -1e10
 # the left of the product; with more, as in training, it is a tenth slower.
 _MANY_ROWS = 96
 # XLA's CPU backend takes longer for 6 rows than for 8, and for 2 as long as for
-# 4: such products get rows of zeros.
+# 4: the rows of a single text get rows of zeros. Not those of several texts,
+# which may lie on several devices, and are many anyway.
 _ROWS_AT_ONCE = 4
 
 
@@ -55,7 +56,7 @@ def project(
     return lax.dot_general(x, kernel, (contracted, ((), ())))
   rows = x.reshape(-1, x.shape[-1])
   count = rows.shape[0]
-  if count > 1:
+  if 1 < count == x.shape[-2]:
     rows = jnp.pad(rows, ((0, -count % _ROWS_AT_ONCE), (0, 0)))
   product = lax.dot_general(kernel, rows, (((1,), (1,)), ((), ())))
   # Without the barrier XLA folds the transpose back into the slow form.

@@ -65,14 +65,31 @@ def test_layer_norm_has_no_mean_and_works_in_float32():
   np.testing.assert_allclose(y.astype("float32"), expected, rtol=2**-7)
 
 
-def test_projection_by_a_transposed_kernel():
+@pytest.mark.parametrize(
+    "rows", [(2, 3), *((1, count) for count in range(1, 10)), (1, 97), (6,)]
+)
+def test_projection_by_a_transposed_kernel(rows):
   rng = np.random.default_rng(0)
-  x = rng.normal(size=(2, 3, 5)).astype("float32")
+  x = rng.normal(size=(*rows, 5)).astype("float32")
   kernel = rng.normal(size=(5, 7)).astype("float32")
   expected = x @ kernel
   for transposed in (False, True):
     y = layers.project(x, kernel.T if transposed else kernel, transposed)
+    assert y.shape == expected.shape
     np.testing.assert_allclose(y, expected, atol=1e-5)
+
+
+def test_only_the_rows_of_one_text_are_padded():
+  def pads(*rows):
+    x = jnp.ones((*rows, 5))
+    text = jax.jit(lambda x: layers.project(x, jnp.ones((7, 5)), True))
+    return "stablehlo.pad" in text.lower(x).as_text()
+
+  assert pads(1, 6)
+  # Over several devices padding would be an exchange.
+  assert not pads(6, 1)
+  assert not pads(2, 3)
+  assert not pads(1, 1)
 
 
 def test_attention_is_a_softmax_without_scaling():
