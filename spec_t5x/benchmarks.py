@@ -13,7 +13,7 @@ For decoder-only models:
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -156,7 +156,8 @@ def load(
 
   Args:
     name: one of `BENCHMARKS`.
-    split: "train", "validation" or "test"; HumanEval has one alone.
+    split: "train", "validation" or "test", or several as TensorFlow Datasets
+      joins them, such as "validation+test"; HumanEval has one alone.
     source_prefix: keep only pairs whose origin starts so; of a shipped corpus.
     samples: how often each problem of "humaneval" is decoded. The problems
       stand in the file's order, and all of them again for each sample.
@@ -170,8 +171,12 @@ def load(
   """
   if name not in BENCHMARKS:
     raise ValueError(f"`task` must be one of {BENCHMARKS}. Got {name!r}.")
-  if split not in corpora.SPLITS:
-    raise ValueError(f"`split` must be one of {corpora.SPLITS}. Got {split!r}.")
+  splits = split.split("+")
+  if not set(splits) <= set(corpora.SPLITS) or len(set(splits)) < len(splits):
+    raise ValueError(
+        f"`split` must be one of {corpora.SPLITS}, or several joined by '+'."
+        f" Got {split!r}."
+    )
   if name not in corpora.TASKS and source_prefix:
     raise ValueError(
         f"`source_prefix` must be None for {name!r}. Got {source_prefix!r}."
@@ -184,18 +189,26 @@ def load(
   if name == "humaneval":
     return _humaneval(samples, run_programs)
   if name == "xsum_1shot":
-    return _xsum(split)
-  if name in corpora.TASKS:
-    pairs = corpora.load_pairs(name, split, source_prefix)
-  else:
-    prefix = paper_data.PAPER_DATA[name].prefix
-    pairs = [
-        pair._replace(source=prefix + pair.source)
-        for pair in paper_data.read_pairs(name, split)
-    ]
+    return _xsum(splits)
+  pairs = [
+      pair for part in splits for pair in _pairs(name, part, source_prefix)
+  ]
   if name in _CONTINUED:
     return Benchmark([pair._replace(source=pair.target) for pair in pairs])
   return Benchmark(pairs, _SCORES[name])
+
+
+def _pairs(
+    name: str, split: str, source_prefix: str | None
+) -> Iterable[Pair]:
+  """Reads one split, T5's task prefix before each source."""
+  if name in corpora.TASKS:
+    return corpora.load_pairs(name, split, source_prefix)
+  prefix = paper_data.PAPER_DATA[name].prefix
+  return (
+      pair._replace(source=prefix + pair.source)
+      for pair in paper_data.read_pairs(name, split)
+  )
 
 
 def _references(pairs: Sequence[Pair]) -> list[str]:
@@ -231,11 +244,12 @@ _CONTINUED = (corpora.ENGLISH, "lm1b")
 BENCHMARKS = (*_SCORES, *_CONTINUED, "xsum_1shot", "humaneval")
 
 
-def _xsum(split: str) -> Benchmark:
+def _xsum(splits: Sequence[str]) -> Benchmark:
   # The paper does not say which example it showed; here the first one is.
   [example] = itertools.islice(paper_data.read_pairs("xsum", "train"), 1)
   pairs = [
       pair._replace(source=prompts.one_shot(example, pair.source))
+      for split in splits
       for pair in paper_data.read_pairs("xsum", split)
   ]
   return Benchmark(pairs, _ROUGE2, prompts.ONE_SHOT_STOPS)

@@ -26,6 +26,23 @@ def test_only_documents_of_the_prefix_are_read():
   assert len(pairs) == 96
 
 
+def test_several_splits_are_read_one_after_the_other():
+  validation, test = (
+      benchmarks.load("summ", split).pairs for split in ("validation", "test")
+  )
+  assert benchmarks.load("summ", "validation+test").pairs == [
+      *validation,
+      *test,
+  ]
+
+
+def test_splits_of_the_papers_data_are_joined_too(paper_data_dir):
+  for name in ("xsum", "xsum_1shot"):
+    both = benchmarks.load(name, "validation+test").pairs
+    parts = [benchmarks.load(name, x).pairs for x in ("validation", "test")]
+    assert list(both) == [*parts[0], *parts[1]]
+
+
 def test_english_is_to_be_continued_and_not_scored():
   benchmark = benchmarks.load("english")
   assert len(benchmark.pairs) == 1698
@@ -160,6 +177,10 @@ def test_humaneval_is_scored_over_samples_of_each_problem():
     [
         ({"name": "deen"}, "`task` must be one of .*Got 'deen'"),
         ({"name": "ende", "split": "dev"}, "`split` must be one of .*'dev'"),
+        (
+            {"name": "ende", "split": "test+test"},
+            "or several joined by '\\+'. Got 'test\\+test'",
+        ),
         (
             {"name": "lm1b", "source_prefix": "x:"},
             "`source_prefix` must be None for 'lm1b'. Got 'x:'",

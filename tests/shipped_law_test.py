@@ -29,7 +29,7 @@ TEXTS, GAMMA, LONGEST = 96, 5, 48
 
 @functools.cache
 def models():
-  names = "shipped:ende_target", "shipped:ende_small"
+  names = "shipped:target", "shipped:small"
   return tuple(map(spec_t5x.load, names))
 
 

@@ -128,8 +128,8 @@ def test_the_shipped_pair_has_its_sizes():
   )
   model = gin.get_configurable(t5x_plugin.SpeculativeModel)()
   for module, name in (
-      (model.module, "ende_target"),
-      (model._draft_module, "ende_small"),
+      (model.module, "target"),
+      (model._draft_module, "small"),
   ):
     directory = spec_t5x.model.find(f"shipped:{name}")
     shipped = checkpoints.open_checkpoint(directory).config

@@ -63,7 +63,7 @@ def write(results, *, run="toy", rates=None, **changes):
   fields = dict(
       name="ende",
       task="ende",
-      target="shipped:ende_target",
+      target="shipped:target",
       drafts={draft: f"shipped:ende_{draft}" for draft in ALPHAS},
       leniences=(0.5, 0.1),
       gammas=(1, 3, 7),

@@ -14,7 +14,7 @@ class Sweep:
     name: of the experiment; names the directory of its results.
     task: what is decoded, see `benchmarks`.
     source_prefix: only texts whose origin begins so; None for all.
-    split: of the corpus.
+    split: of the corpus, or several joined by '+'.
     prompt_tokens: a decoder-only target continues so many first tokens of each
       text, of those that are longer; None for whole texts, and for others.
     samples: decodes of each problem of 'humaneval'.

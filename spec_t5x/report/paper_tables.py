@@ -111,7 +111,7 @@ def table3(runs: Sequence[pathlib.Path]) -> Table:
     for row in found or [None]:
       body.append(_alphas(printed["target"], printed["draft"], printed, row))
   body += [
-      _alphas("ours, " + row["target"], row["draft"], None, row)
+      _alphas(f"ours, {row['target']}, {row['task']}", row["draft"], None, row)
       for row in ours
       if row not in shown
   ]

@@ -15,7 +15,7 @@ def test_papers_tables_hold_every_printed_row(tmp_path):
   ]
   lines = paper_tables.table3(runs).body
   assert len(lines) == 16 + 1
-  assert lines[-1][:2] == ["ours, ende_target", "trigram"]
+  assert lines[-1][:2] == ["ours, target, ende", "trigram"]
   assert len(paper_tables.table5(runs).body) == 5
   for table in (paper_tables.table2([]), paper_tables.table3([])):
     assert {column.kind for column in table.columns} >= {"printed", "measured"}
