@@ -54,6 +54,7 @@ class DecodeJob:
     dtype: of parameters and activations, 'float32' or 'bfloat16'.
     mesh: devices over which the rows of a batch and the target are split,
       (data, model), all that there are; None for one device.
+    draft_sharding: 'replicated' or 'sharded'.
     vocabulary: SentencePiece file; by default the target's `spiece.model`.
     trace: line of the inputs, counted from 1, or lines, whose decoding is
       shown iteration by iteration; None or 0 for none.
@@ -78,6 +79,7 @@ class DecodeJob:
   batch_size: int = 16
   dtype: str = "float32"
   mesh: tuple[int, int] | None = None
+  draft_sharding: str = "replicated"
   vocabulary: str | None = None
   trace: int | Sequence[int] | None = None
   trace_file: str | None = None
@@ -199,6 +201,7 @@ class DecodeJob:
           prefix=self.prefix,
           rescale_log_probs=self.rescale_log_probs,
           mesh=mesh,
+          draft_sharding=self.draft_sharding,
       )
     num_ids = inputs.num_ids(target, draft, None)
     decode_files.check_inputs(lines, num_ids, target.vocabulary is not None)

@@ -5,10 +5,13 @@ import re
 import subprocess
 import sys
 
+import jax
+import numpy as np
 import pytest
 import toy_decoder
 import two_processes
 
+from spec_t5x import model
 from spec_t5x.experiments.cells import CellStore
 
 pytestmark = pytest.mark.slow
@@ -77,6 +80,7 @@ def test_decode(models, quick, tmp_path):
       MAX_DECODE_STEPS=6,
       BATCH_SIZE=4,
       TRACE=2,
+      DRAFT_SHARDING="sharded",
   )
   one, first = (
       [json.loads(line) for line in path.read_text().splitlines()]
@@ -125,6 +129,43 @@ def test_sweep(models, quick, tmp_path):
   assert first.names() == one.names()
   for name in one.names():
     assert_same_cell(first.read(name), one.read(name))
+
+
+def test_train(quick, tmp_path):
+  # Processes of a job share the directory of the run.
+  directories = [tmp_path / name for name in ("one", "both", "both")]
+  printed = run(
+      "train",
+      "experiments/train_common",
+      ("DIRECTORY", directories),
+      quick,
+      EMB_DIM=16,
+      NUM_HEADS=2,
+      HEAD_DIM=8,
+      MLP_DIM=16,
+      NUM_ENCODER_LAYERS=1,
+      NUM_DECODER_LAYERS=1,
+      TOKENS_PER_BATCH=4096,
+      WARMUP_STEPS=1,
+      NUM_STEPS=2,
+      DECAY_START=2,
+      EVAL_EVERY=2,
+      SAVE_EVERY=2,
+      METRIC=None,
+  )
+  assert "step 2, loss" in printed[0]
+  assert "step" not in printed[1]
+  [one], [both] = (
+      [json.loads(line) for line in (path / "log.jsonl").open()]
+      for path in directories[:2]
+  )
+  assert both["step"] == one["step"] == 2
+  for name in ("loss", "held_out_loss"):
+    assert both[name] == pytest.approx(one[name], abs=1e-3)
+  saved = [model.load(path / "model").params for path in directories[:2]]
+  for first, second in zip(*map(jax.tree.leaves, saved), strict=True):
+    # A bfloat16 apart where sums taken in parts round otherwise.
+    np.testing.assert_allclose(first, second, rtol=2**-7, atol=1e-3)
 
 
 def assert_same_cell(found, expected):

@@ -106,6 +106,7 @@ class SweepRun:
         seed=self.sweep.seed,
         vocab_size=ids,
         mesh=self.mesh,
+        draft_sharding=self.sweep.draft_sharding,
     )
 
   def cells(self) -> Iterator[Cell]:

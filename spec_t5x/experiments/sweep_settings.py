@@ -38,6 +38,7 @@ class Sweep:
     dtype: of parameters and activations.
     mesh: devices over which texts and target are split, (data, model), all
       that there are; None for one device.
+    draft_sharding: see `Decoder`.
   """
 
   name: str
@@ -61,6 +62,7 @@ class Sweep:
   seed: int = 0
   dtype: str = "float32"
   mesh: tuple[int, int] | None = None
+  draft_sharding: str = "replicated"
 
   def __post_init__(self):
     """Checks what gin lets through."""
