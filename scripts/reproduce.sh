@@ -8,8 +8,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 case "${1:-}" in
-  "") experiments=(ende_quick) ;;
-  --full) experiments=(ende ende_ngrams ende_lenience) ;;
+  "") experiments=(ende_quick summ_quick) ;;
+  --full) experiments=(ende summ ende_ngrams ende_lenience) ;;
   *)
     echo "usage: bash scripts/reproduce.sh [--full]" >&2
     exit 2
