@@ -198,9 +198,7 @@ def load(
   return Benchmark(pairs, _SCORES[name])
 
 
-def _pairs(
-    name: str, split: str, source_prefix: str | None
-) -> Iterable[Pair]:
+def _pairs(name: str, split: str, source_prefix: str | None) -> Iterable[Pair]:
   """Reads one split, T5's task prefix before each source."""
   if name in corpora.TASKS:
     return corpora.load_pairs(name, split, source_prefix)
