@@ -20,9 +20,11 @@ NOTE = """\
 Each line is the end of a run of `python scripts/train.py --gin_file=<recipe>`;
 `curves/<run>.jsonl` is its whole log, and `provenance/<run>.jsonl`, where it
 was kept, what each start of it began from: commit, settings, data, versions,
-device. Losses are nats per token, the held-out one on the validation split;
-BLEU and the percentage of looping outputs are of the first texts of that split,
-decoded by argmax. Hours are on the clock, whatever else the machine did.
+device. Losses are nats per token, the held-out one on the validation splits of
+the tasks trained on: runs whose names begin with a task saw that one alone, the
+others both, so their losses do not compare. BLEU and the percentage of looping
+outputs are of the first texts of such a split, decoded by argmax. Hours are on
+the clock, whatever else the machine did.
 """
 
 
