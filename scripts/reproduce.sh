@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 case "${1:-}" in
-  "") experiments=(ende_quick summ_quick) ;;
+  "") experiments=(ende_quick) ;;
   --full) experiments=(ende summ ende_ngrams ende_lenience) ;;
   *)
     echo "usage: bash scripts/reproduce.sh [--full]" >&2
