@@ -177,6 +177,8 @@ def load(
         f"`split` must be one of {corpora.SPLITS}, or several joined by '+'."
         f" Got {split!r}."
     )
+  if name in paper_data.PAPER_DATA:
+    paper_data.check_disjoint(name, splits)
   if name not in corpora.TASKS and source_prefix:
     raise ValueError(
         f"`source_prefix` must be None for {name!r}. Got {source_prefix!r}."

@@ -48,6 +48,17 @@ PAPER_DATA = {
 }
 
 
+def check_disjoint(name: str, splits: Sequence[str]) -> None:
+  """Raises ValueError if two splits of a data set are the same texts."""
+  stored = PAPER_DATA[name].splits
+  if isinstance(stored, Mapping):
+    if len({stored[split] for split in splits}) < len(splits):
+      raise ValueError(
+          f"`split` must not name the texts of {name!r} twice."
+          f" Got {'+'.join(splits)!r}, which are stored as {dict(stored)}."
+      )
+
+
 def read_pairs(name: str, split: str) -> Iterator[Pair]:
   """Reads a data set as texts, in its order, without the task's prefix.
 

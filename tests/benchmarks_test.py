@@ -178,6 +178,10 @@ def test_humaneval_is_scored_over_samples_of_each_problem():
         ({"name": "deen"}, "`task` must be one of .*Got 'deen'"),
         ({"name": "ende", "split": "dev"}, "`split` must be one of .*'dev'"),
         (
+            {"name": "lm1b", "split": "validation+test"},
+            "`split` must not name the texts of 'lm1b' twice. Got 'valid",
+        ),
+        (
             {"name": "ende", "split": "test+test"},
             "or several joined by '\\+'. Got 'test\\+test'",
         ),
