@@ -102,8 +102,9 @@ def limit_resources(seconds: float, memory_bytes: int) -> None:
   """Limits time, memory and the size of files; dies with the parent."""
   _checked(_LIBC.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0))
   for limit, value in (
-      # The parent watches the clock; this is for a parent that died.
-      (resource.RLIMIT_CPU, math.ceil(seconds)),
+      # The parent watches the clock; this is for a parent that died, and a
+      # second later, so that it never ends a program before the parent does.
+      (resource.RLIMIT_CPU, math.ceil(seconds) + 1),
       (resource.RLIMIT_AS, memory_bytes),
       # No file can be opened for writing, but one is open: the verdict's.
       (resource.RLIMIT_FSIZE, _VERDICT_BYTES),

@@ -26,7 +26,7 @@ COMPILED_COLUMNS = (
     "slice,draft,task,temperature,gamma,argument_bytes,temporary_bytes,"
     "code_bytes,memory_share,collectives,collective_bytes,relayouts,"
     "relayout_bytes,outside_relayout_bytes,carried_bytes,carried_padded_bytes,"
-    "compile_seconds"
+    "compile_cpu_seconds"
 ).split(",")
 
 
