@@ -192,7 +192,7 @@ def lenient_speed(evidence: Evidence) -> Judgement | None:
   text = (
       "The least lenience is faster than exact decoding for"
       f" {outcomes.count(True)} of {len(pairs)} pairs of draft and temperature;"
-      f" for {outcomes.count(None)} the passes of both overlap. Most for"
+      f" for {outcomes.count(None)} the ranges of both overlap. Most for"
       f" {last['draft']} at temperature {last['temperature']:g}:"
       f" {first['measured_speed']:.2f}x exact, {last['measured_speed']:.2f}x"
       f" with lenience {last['lenience']:g}"

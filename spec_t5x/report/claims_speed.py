@@ -75,15 +75,15 @@ def faster(evidence: Evidence) -> Judgement | None:
       for row in best
   )
   text += (
-      f"At {outcomes.count(True)} of {len(best)} temperatures every timed pass"
-      f" is more than twice as fast. The paper's pairs: {min(printed):.1f}x to"
+      f"At {outcomes.count(True)} of {len(best)} temperatures the whole range"
+      f" is above twice as fast. The paper's pairs: {min(printed):.1f}x to"
       f" {max(printed):.1f}x."
   )
   return judge_outcomes(outcomes, text)
 
 
 def _range(row: Row, which: str) -> Range:
-  """The least and the greatest of the timed passes."""
+  """The range of a speed over texts and passes, see `measures.Walltime`."""
   return row[f"{which}_low"], row[f"{which}_high"]
 
 
@@ -99,7 +99,7 @@ def some_gamma(evidence: Evidence) -> Judgement | None:
   best = [max(g, key=lambda row: row["decode_low"]) for g in groups.values()]
   outcomes = [above(_range(row, "decode"), (1, 1)) for row in best]
   text = (
-      "Some gamma is faster in every timed pass, encoders left out, for"
+      "Some gamma is surely faster, encoders left out, for"
       f" {outcomes.count(True)} of {len(groups)} pairs of draft and temperature"
       " with alpha above c."
   )
@@ -203,7 +203,7 @@ def small_drafts(evidence: Evidence) -> Judgement | None:
         f" {best['alpha']:.2f}, c {best['cost_coefficient']:.3f})"
     )
     if wins is None:
-      parts[-1] += ", though passes of the smallest and of another overlap"
+      parts[-1] += ", though the ranges of the smallest and of another overlap"
   if not outcomes:
     return None
   return judge_outcomes(outcomes, ". ".join(parts) + ".")
@@ -229,9 +229,9 @@ def guaranteed(evidence: Evidence) -> Judgement | None:
   speeds = [row["decode_speed"] for row in rows]
   shortfall = float(np.mean(np.divide(speeds, bounds)))
   text = (
-      f"{outcomes.count(True)} of {len(rows)} pairs are above the bound with"
-      f" gamma 1 in every timed pass, {outcomes.count(None)} in some; measured"
-      f" over bound is {shortfall:.2f} in the mean. Checking two tokens costs"
+      f"{outcomes.count(True)} of {len(rows)} pairs are surely above the bound"
+      f" with gamma 1, {outcomes.count(None)} perhaps; measured over"
+      f" bound is {shortfall:.2f} in the mean. Checking two tokens costs"
       f" {rows[0]['verify_ratio']:.2f} steps here, which the bound takes as 1."
   )
   return judge_outcomes(outcomes, text)

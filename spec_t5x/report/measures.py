@@ -67,16 +67,21 @@ def _mean(sums: np.ndarray, tokens: Sequence[int]) -> PositionMean:
   over texts, not over positions.
   """
   tokens = np.array(tokens)
-  mean = sums.sum() / tokens.sum()
-  residuals = sums - mean * tokens
-  error = math.sqrt((residuals**2).sum()) / tokens.sum()
-  half = statistics.NormalDist().inv_cdf(0.975) * error
+  mean, half = _ratio(sums, tokens)
   # Both are probabilities; round-off may lift a sum above 1.
   clip = lambda x: float(min(1.0, max(0.0, x)))
   return PositionMean(
       Interval(clip(mean), clip(mean - half), clip(mean + half)),
       int(tokens.sum()),
   )
+
+
+def _ratio(tops: np.ndarray, bottoms: np.ndarray) -> tuple[float, float]:
+  """A ratio of sums over texts, and half its 95% interval (delta method)."""
+  ratio = tops.sum() / bottoms.sum()
+  residuals = tops - ratio * bottoms
+  error = math.sqrt((residuals**2).sum()) / bottoms.sum()
+  return ratio, statistics.NormalDist().inv_cdf(0.975) * error
 
 
 class StepCosts(NamedTuple):
@@ -153,8 +158,7 @@ class Walltime(NamedTuple):
 
   Attributes:
     about: what was measured.
-    speed: plain over speculative seconds, encoders included: median, least
-      and greatest of the timed passes.
+    speed: plain over speculative seconds, encoders included, see `_speed`.
     decode_speed: the same without the encoders.
     counts: statistics of speculative decoding, pooled.
     tokens: tokens timed in one pass.
@@ -172,36 +176,52 @@ class Walltime(NamedTuple):
 def walltime(store: CellStore, name: str) -> Walltime:
   """Reads a walltime cell; ratios are of sums over texts, pass by pass."""
   about, rows = store.read(name)
-  sums = {
-      (which, part): np.sum(
-          [row[which][f"{part}_seconds"] for row in rows], axis=0
-      )
+  seconds = {
+      (which, part): np.array([row[which][f"{part}_seconds"] for row in rows])
       for which in ("plain", "speculative")
       for part in ("encode", "decode")
   }
   total = {
-      which: sums[which, "encode"] + sums[which, "decode"]
+      which: seconds[which, "encode"] + seconds[which, "decode"]
       for which in ("plain", "speculative")
   }
   counts = [row["speculative"]["counts"] for row in rows]
   tokens = sum(row["tokens"] for row in rows)
   return Walltime(
       about=about,
-      speed=_range(total["plain"] / total["speculative"]),
-      decode_speed=_range(
-          sums["plain", "decode"] / sums["speculative", "decode"]
+      speed=_speed(total["plain"], total["speculative"]),
+      decode_speed=_speed(
+          seconds["plain", "decode"], seconds["speculative", "decode"]
       ),
       counts=DecodeStatistics.pool(
           DecodeStatistics.from_row(*Counts(**row)) for row in counts
       ),
       tokens=tokens,
-      target_milliseconds=1e3 * statistics.median(total["plain"]) / tokens,
+      target_milliseconds=1e3
+      * float(np.median(total["plain"].sum(0)))
+      / tokens,
   )
 
 
-def _range(values: Sequence[float]) -> Interval:
+def _speed(plain: np.ndarray, speculative: np.ndarray) -> Interval:
+  """How many times as fast the texts are decoded speculatively.
+
+  Args:
+    plain: [texts, passes] seconds.
+    speculative: the same.
+
+  Returns:
+    Median over passes of the ratios of sums over texts. Its range is that of
+    the passes, which tells of the machine, and the 95% interval over texts,
+    which tells of their choice, whichever reaches further.
+  """
+  passes = plain.sum(axis=0) / speculative.sum(axis=0)
+  _, half = _ratio(np.median(plain, axis=1), np.median(speculative, axis=1))
+  middle = float(np.median(passes))
   return Interval(
-      float(statistics.median(values)), float(min(values)), float(max(values))
+      middle,
+      float(min(passes.min(), middle - half)),
+      float(max(passes.max(), middle + half)),
   )
 
 

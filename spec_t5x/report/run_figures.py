@@ -68,8 +68,9 @@ def _against_gamma(rows: Sequence[Row]) -> list[Figure]:
   return [
       Figure(
           "speed",
-          "Speed against gamma: measured (with the range of the passes), and"
-          " predicted by Theorem 3.8 with c alone and with the measured v.",
+          "Speed against gamma: measured (with its range over texts and"
+          " passes), and predicted by Theorem 3.8 with c alone and with the"
+          " measured v.",
           f"Curves for the drafts {drafts}. The fastest measured is"
           f" {best['draft']} with gamma {best['gamma']} at temperature"
           f" {best['temperature']:g}, {best['measured_speed']:.2f} times plain"
