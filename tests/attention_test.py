@@ -16,7 +16,9 @@ def test_write_block_overwrites_each_row_at_its_index(batch, axis):
   shape[axis] = size
   block = rng.normal(size=shape).astype("float32")
   index = np.array([5, 0, 2])[:batch]  # the first one reaches the edge
-  written = attention.write_block(buffer, block, jnp.asarray(index), axis)
+  written = attention.write_block(
+      jnp.asarray(buffer), jnp.asarray(block), jnp.asarray(index), axis
+  )
   expected = np.moveaxis(buffer.copy(), axis, 1)
   for row, at in enumerate(index):
     expected[row, at : at + size] = np.moveaxis(block, axis, 1)[row]

@@ -74,7 +74,8 @@ def test_projection_by_a_transposed_kernel(rows):
   kernel = rng.normal(size=(5, 7)).astype("float32")
   expected = x @ kernel
   for transposed in (False, True):
-    y = layers.project(x, kernel.T if transposed else kernel, transposed)
+    kernel_given = kernel.T if transposed else kernel
+    y = layers.project(jnp.asarray(x), jnp.asarray(kernel_given), transposed)
     assert y.shape == expected.shape
     np.testing.assert_allclose(y, expected, atol=1e-5)
 
@@ -99,7 +100,10 @@ def test_attention_is_a_softmax_without_scaling():
   value = rng.normal(size=(1, 3, 1, 4)).astype("float32")
   bias = np.array([[[[0.0, 1.0, layers.MASKED], [0.0, 0.0, 0.0]]]], "float32")
   y = layers.dot_product_attention(
-      query, np.moveaxis(key, 1, 3), np.moveaxis(value, 1, 2), bias
+      *map(
+          jnp.asarray,
+          (query, np.moveaxis(key, 1, 3), np.moveaxis(value, 1, 2), bias),
+      )
   )
   weights = np.exp(query[0, :, 0] @ key[0, :, 0].T + bias[0, 0])
   weights /= weights.sum(axis=-1, keepdims=True)

@@ -260,7 +260,7 @@ def make(**kwargs):
         (
             {"draft_module": tiny.encoder_decoder(vocab_size=1024)},
             ValueError,
-            "`draft_module` must have the vocabulary of `module`, 384",
+            "`draft_module` must have the target's vocabulary, 384 ids",
         ),
         (
             {"module": scalable.Transformer(scalable.T5Config(vocab_size=384))},
