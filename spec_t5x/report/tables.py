@@ -49,8 +49,10 @@ def run_settings(run: pathlib.Path) -> dict[str, Any]:
 
 
 def _weights_name(name: str) -> str:
-  """The last part of a path or of 'shipped:<name>'."""
-  return pathlib.PurePath(name.rpartition(":")[2]).name
+  """The last part of 'shipped:<name>' or of a path; a training's by its run."""
+  path = pathlib.PurePath(name.rpartition(":")[2])
+  is_run = path.name == "model" and path.parent.name
+  return path.parent.name if is_run else path.name
 
 
 def walltime_rows(run: pathlib.Path) -> list[Row]:

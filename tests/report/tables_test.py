@@ -49,6 +49,19 @@ def test_columns_are_the_documented_ones():
   )
 
 
+@pytest.mark.parametrize(
+    ("weights", "name"),
+    [
+        ("shipped:mine", "mine"),
+        ("weights/mine", "mine"),
+        ("runs/mine/model", "mine"),
+        ("model", "model"),
+    ],
+)
+def test_weights_are_called_by_the_name_that_tells_them_apart(weights, name):
+  assert tables._weights_name(weights) == name
+
+
 def test_a_missing_directory_is_refused(tmp_path):
   with pytest.raises(FileNotFoundError, match="no directory of results"):
     build.build(tmp_path / "none")
