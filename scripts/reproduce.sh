@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 case "${1:-}" in
   "") experiments=(ende_quick) ;;
-  --full) experiments=(ende summ ende_ngrams ende_lenience) ;;
+  --full) experiments=(ende summ ende_ngrams summ_ngrams ende_lenience) ;;
   *)
     echo "usage: bash scripts/reproduce.sh [--full]" >&2
     exit 2
@@ -18,9 +18,12 @@ esac
 
 source scripts/setup_env.sh
 if [[ "${1:-}" == --full ]]; then
-  for order in 1 2 3; do
-    [[ -e runs/ende_$order.ngram ]] || python scripts/build_ngrams.py \
-      --task=ende --order="$order" --output="runs/ende_$order.ngram"
+  for task in ende summ; do
+    for order in 1 2 3; do
+      table="runs/${task}_$order.ngram"
+      [[ -e "$table" ]] || python scripts/build_ngrams.py \
+        --task="$task" --order="$order" --output="$table"
+    done
   done
 fi
 for experiment in "${experiments[@]}"; do

@@ -88,11 +88,13 @@ def _panels(
     for axis, temperature in zip(axes[0], temperatures, strict=True):
       for draft, *look in _by_draft(rows, temperature):
         draw(axis, draft, *look)
-      finish(axis)
       axis.set_title(f"temperature {temperature:g}")
       axis.set_xlabel(against)
       if against in _WHOLE:
         axis.xaxis.get_major_locator().set_params(integer=True)
+    # A limit that is set keeps the other, so all curves must be there.
+    for axis in axes[0]:
+      finish(axis)
     axes[0][0].set_ylabel(label)
     figure.legend(
         *axes[0][0].get_legend_handles_labels(),

@@ -13,15 +13,22 @@ _END = "<!-- End of what scripts/report.py made. -->\n"
 
 
 def rows(runs: Sequence[pathlib.Path]) -> list[Row]:
-  """The fastest row of each run, draft and temperature."""
+  """The fastest row of each run, draft model and temperature."""
   found = []
   for run in runs:
     measured = tables.walltime_rows(run)
-    for draft in dict.fromkeys(row["draft"] for row in measured):
+    for draft in _models(run, measured):
       of_draft = [row for row in measured if row["draft"] == draft]
       for temperature in sorted({row["temperature"] for row in of_draft}):
         found.append(tables.best(of_draft, temperature))
   return found
+
+
+def _models(run: pathlib.Path, measured: Sequence[Row]) -> list[str]:
+  """The drafts that are models, in the order of their rows."""
+  weights = tables.run_settings(run)["drafts"]
+  drafts = dict.fromkeys(row["draft"] for row in measured)
+  return [draft for draft in drafts if not weights[draft].startswith("ngram:")]
 
 
 def table(chosen: Sequence[Row]) -> Table:

@@ -46,8 +46,9 @@ SECTIONS = (
         "walltime",
         "Walltime",
         "Plain over speculative seconds of the same texts, encoders included;"
-        " in brackets the least and the greatest pass. Alpha has its 95%"
-        " interval over texts. Quality is that of the texts which alpha is"
+        " in brackets the 95% interval over texts and the range of the passes,"
+        " whichever reaches further. Alpha has its 95% interval over texts."
+        " Quality is that of the texts which alpha is"
         " averaged over, and of the same texts decoded with the gamma in the"
         " middle; their difference has a 95% interval by a paired bootstrap.",
         tables.WALLTIME_COLUMNS,
@@ -106,8 +107,7 @@ SECTIONS = (
         "chen_table1",
         "Table 1 of Chen et al. 2023",
         "The loop's time alone, encoders left out; their K is gamma, of ours"
-        " the one closest to 4. In brackets the least and the greatest pass."
-        " Quality as in the walltime table.",
+        " the one closest to 4. Brackets and quality as in the walltime table.",
         chen_tables.COLUMNS,
         chen_tables.table1_rows,
         chen_tables.table1_table,

@@ -37,6 +37,12 @@ def test_fastest_of_each_draft_and_temperature(tmp_path):
   ]
 
 
+def test_tables_of_ngrams_are_left_out(tmp_path):
+  drafts = {"small": "s", "base": "ngram:b"}
+  run = toy_results.write(tmp_path, drafts=drafts, gammas=(3,))
+  assert {row["draft"] for row in headline.rows([run])} == {"small"}
+
+
 def test_what_is_around_the_table_stays(tmp_path):
   run = toy_results.write(tmp_path, drafts={"small": "s"}, gammas=(3,))
   readme = tmp_path / "README.md"
