@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Starts a job on every node of a SLURM allocation, one process to a node:
 #   salloc --nodes=2 --gpus-per-node=8 bash scripts/launch_slurm.sh sweep \
-#     --gin_file=configs/experiments/ende.gin --gin.MESH='(1, 16)'
+#     --gin_file=configs/experiments/t5_11b.gin --gin.MESH='(1, 16)'
 # The job is decode, train, sweep or infer (T5X's infer.py); what follows it
 # goes to its script. With --dry-run before the job the command is printed and
 # not run. A job that was stopped is resumed by the same command.

@@ -1,7 +1,7 @@
 r"""Trains a target or a draft, or fine-tunes one.
 
-  python scripts/train.py --gin_file=configs/experiments/train_ende_target.gin \
-    --gin.DIRECTORY=\"runs/ende_target\"
+  python scripts/train.py --gin_file=configs/experiments/train_ende_small.gin \
+    --gin.DIRECTORY=\"runs/ende_small\"
 
 The gin file describes all settings. A run that was stopped is resumed by the
 same command. `DIRECTORY/model` has the weights when it ends.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from spec_t5x import corpora
 from spec_t5x.corpora import Pair
 
-__all__ = ["PAPER_DATA", "PaperData", "read_pairs"]
+__all__ = ["PAPER_DATA", "PaperData", "check_disjoint", "read_pairs"]
 
 
 class PaperData(NamedTuple):

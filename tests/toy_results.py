@@ -64,7 +64,7 @@ def write(results, *, run="toy", rates=None, **changes):
       name="ende",
       task="ende",
       target="shipped:target",
-      drafts={draft: f"shipped:ende_{draft}" for draft in ALPHAS},
+      drafts={draft: f"shipped:{draft}" for draft in ALPHAS},
       leniences=(0.5, 0.1),
       gammas=(1, 3, 7),
       num_texts=40,

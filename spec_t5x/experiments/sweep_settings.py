@@ -55,8 +55,8 @@ class Sweep:
   leniences: tuple[float, ...] = ()
   gammas: tuple[int, ...] = tuple(range(1, 11))
   alpha_tokens: int = 10_000
-  num_texts: int = 20
-  passes: int = 5
+  num_texts: int = 60
+  passes: int = 3
   step_repeats: int = 15
   max_decode_steps: int = 96
   seed: int = 0

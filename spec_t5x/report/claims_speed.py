@@ -24,8 +24,8 @@ from spec_t5x.report.tables import Row
 
 # A prediction this close, in the mean, is called right.
 _CLOSE = 0.1
-# A verification that costs this much more than a step is called free.
-_FREE = 0.1
+# A verification of up to so many steps is called free.
+FREE = 1.1
 
 
 def theory_finding() -> Finding:
@@ -167,7 +167,7 @@ def free_verification(evidence: Evidence) -> Judgement | None:
     return None
   # The target's calls are timed anew beside each draft's.
   ratios = {gamma: statistics.median(of) for gamma, of in measured.items()}
-  free = [gamma for gamma, ratio in ratios.items() if ratio <= 1 + _FREE]
+  free = [gamma for gamma, ratio in ratios.items() if ratio <= FREE]
   listed = ", ".join(
       f"v({gamma}) = {ratio:.2f}" for gamma, ratio in sorted(ratios.items())
   )
@@ -175,7 +175,7 @@ def free_verification(evidence: Evidence) -> Judgement | None:
   return judge(
       len(free),
       len(ratios),
-      f"On {device}, in the median: {listed}. Up to {1 + _FREE:g} counts as one"
+      f"On {device}, in the median: {listed}. Up to {FREE:g} counts as one"
       " here.",
   )
 

@@ -1,4 +1,4 @@
-"""The training of the models measured here, from the logs and provenances of the runs."""
+"""Training of the measured models, from logs and provenances of runs."""
 
 import json
 import pathlib
@@ -21,13 +21,13 @@ Each line is the end of a run of `python scripts/train.py --gin_file=<recipe>`;
 `curves/<run>.jsonl` is its whole log, and `provenance/<run>.jsonl`, where it
 was kept, what each start of it began from: commit, settings, data, versions,
 device. Losses are nats per token, the held-out one on the validation splits of
-the tasks trained on: `ende_*` saw translation alone, `lm_*` are decoder-only and
-saw the English of both tasks, the others saw both, so losses of different kinds
-do not compare. BLEU and the percentage of looping outputs are of the first
-texts of such a split, decoded by argmax. Hours are on the clock, whatever else
-the machine did. All are shipped but `lm_*`, which no limit of size has room for,
-and what others were trained on from: `ende_small`, `ende_small_distilled`,
-`ende_target` and `ende_target_shallow`.
+the tasks trained on: `ende_*` saw translation alone, `lm_*` are decoder-only
+and saw the English of both tasks, the others saw both, so losses of different
+kinds do not compare. BLEU and the percentage of looping outputs are of the
+first texts of such a split, decoded by argmax. Hours are on the clock, whatever
+else the machine did. All are shipped but `lm_*`, for their size, and those that
+others were trained on from: `ende_small`, `ende_small_distilled`, `ende_target`
+and `ende_target_shallow`.
 """
 
 
