@@ -26,7 +26,7 @@ def rows(runs: Sequence[pathlib.Path]) -> list[Row]:
 
 def _models(run: pathlib.Path, measured: Sequence[Row]) -> list[str]:
   """The drafts that are models, in the order of their rows."""
-  weights = tables.run_settings(run)["drafts"]
+  weights = tables.run_settings(run).get("drafts", {})
   drafts = dict.fromkeys(row["draft"] for row in measured)
   return [draft for draft in drafts if not weights[draft].startswith("ngram:")]
 
