@@ -17,6 +17,12 @@ AnyDraft = Model | NgramTable | PromptLookup
 _NGRAM, _LOOKUP = "ngram:", "lookup"
 
 
+def is_model(name: str | os.PathLike[str]) -> bool:
+  """Whether a draft of this name is a model, and not a table or a lookup."""
+  name = os.fspath(name)
+  return not name.startswith(_NGRAM) and name.partition(":")[0] != _LOOKUP
+
+
 def find_draft(name: str | os.PathLike[str]) -> pathlib.Path | None:
   """Returns the directory or file of a draft, None if it needs none.
 

@@ -6,7 +6,7 @@ import toy_decoder
 
 import spec_t5x
 from spec_t5x.decode_job import DecodeJob
-from spec_t5x.draft import find_draft, load_draft
+from spec_t5x.draft import find_draft, is_model, load_draft
 from spec_t5x.drafts import NgramTable, PromptLookup
 
 TEXTS = ["Open the file.", "Close the file and the window."]
@@ -98,3 +98,11 @@ def test_job_with_a_table(directory, table, tmp_path):
     lines = (tmp_path / f"out{number}").read_text().splitlines()
     written.append([line[: line.index("log_prob")] for line in lines])
   assert written[0] == written[1] == written[2]
+
+
+def test_only_models_are_called_models():
+  assert is_model("shipped:small")
+  assert is_model("path/to/lookup_draft")
+  assert not is_model("ngram:path/to/file")
+  assert not is_model("lookup")
+  assert not is_model("lookup:3")

@@ -4,6 +4,7 @@ import pathlib
 from collections.abc import Sequence
 
 from spec_t5x import atomic
+from spec_t5x.draft import is_model
 from spec_t5x.report import reference, tables
 from spec_t5x.report.table import Table
 from spec_t5x.report.tables import Row
@@ -17,8 +18,8 @@ def rows(runs: Sequence[pathlib.Path]) -> list[Row]:
   found = []
   for run in runs:
     measured = tables.walltime_rows(run)
-    for draft in _models(run, measured):
-      of_draft = [row for row in measured if row["draft"] == draft]
+    for role in _models(run, measured):
+      of_draft = [row for row in measured if row["draft"] == role]
       for temperature in sorted({row["temperature"] for row in of_draft}):
         found.append(tables.best(of_draft, temperature))
   return found
@@ -28,7 +29,7 @@ def _models(run: pathlib.Path, measured: Sequence[Row]) -> list[str]:
   """The drafts that are models, in the order of their rows."""
   weights = tables.run_settings(run).get("drafts", {})
   drafts = dict.fromkeys(row["draft"] for row in measured)
-  return [draft for draft in drafts if not weights[draft].startswith("ngram:")]
+  return [role for role in drafts if is_model(weights[role])]
 
 
 def table(chosen: Sequence[Row]) -> Table:

@@ -34,7 +34,7 @@ def test_speed_is_the_median_pass_and_its_range_that_of_the_passes():
 def test_the_range_is_that_of_texts_where_passes_agree():
   """95% of intervals hold the true speed, by 400 draws of the texts.
 
-  With coverage 0.95 fewer than 360 would hold it once in 10^5 such tests.
+  With coverage 0.95 fewer than 360 hold it in 1.4e-5 of such tests.
   """
   rng = np.random.default_rng(0)
   found = [speed(*seconds(rng, 0.5)) for _ in range(400)]
