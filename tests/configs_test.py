@@ -18,6 +18,11 @@ CONFIGS = sorted(
     for path in (ROOT / "configs").rglob("*.gin")
     if path.relative_to(ROOT).parts[1] != "t5x"
 )
+# Not run by themselves.
+INCLUDED = {
+    "configs/experiments/tpu_compile_models.gin",
+    "configs/experiments/train_common.gin",
+}
 SPECULATIVE = "configs/decoding/speculative.gin"
 MACRO = re.compile(r"^([A-Z][A-Z0-9_]*) = ", re.MULTILINE)
 
@@ -41,13 +46,58 @@ def test_parses(config):
   gin.parse_config_file(config)
 
 
+def header(config):
+  """The comment on top of a gin file."""
+  top = re.match(r"(#.*\n)+", pathlib.Path(config).read_text("utf-8"))
+  assert top, "no comment on top"
+  return top[0]
+
+
+def unused(text):
+  """Macros that a configuration defines and nothing in it refers to."""
+  return set(macros(text)) - set(re.findall(r"%([A-Z][A-Z0-9_]*)", text))
+
+
 @pytest.mark.parametrize("config", CONFIGS)
 def test_required_macros_are_named_in_the_header(config):
   text = pathlib.Path(config).read_text("utf-8")
-  header = re.match(r"(#.*\n)+", text)
-  assert header, "no comment on top"
   for name in re.findall(r"^(\w+) = %gin.REQUIRED", text, re.MULTILINE):
-    assert name in header[0]
+    assert name in header(config)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_every_macro_is_used(config):
+  gin.parse_config_file(config)
+  assert not unused(gin.config_str())
+
+
+def test_a_macro_that_does_nothing_is_found():
+  gin.parse_config_file(SPECULATIVE)
+  gin.parse_config("GAMAM = 3")
+  assert unused(gin.config_str()) == {"GAMAM"}
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_the_header_names_macros_that_exist(config):
+  gin.parse_config_file(config)
+  known = set(macros(gin.config_str()))
+  text = re.sub(r"\n# ?", " ", header(config))
+  lists = re.findall(r"(?:Required|Commonly overridden): ([A-Z0-9_, ]+)", text)
+  named = {name for names in lists for name in re.findall(r"\w+", names)}
+  bound = set(re.findall(r"--gin\.(\w+)=", text))
+  assert (named | bound) <= known
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_the_header_names_files_that_exist(config):
+  paths = re.findall(r"(?:configs|scripts)/[\w/]+\.\w+", header(config))
+  for path in paths:
+    assert pathlib.Path(path).is_file(), path
+
+
+@pytest.mark.parametrize("config", sorted(set(CONFIGS) - INCLUDED))
+def test_the_header_tells_how_to_run_the_file(config):
+  assert f"--gin_file={config}" in header(config)
 
 
 def decode_job(config, **values):
