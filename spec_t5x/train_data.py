@@ -9,7 +9,7 @@ import functools
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int
@@ -26,6 +26,7 @@ Buckets = Sequence[tuple[int, int]]
 _VALIDATION_FACTOR = 4
 
 
+@runtime_checkable
 class Data(Protocol):
   """What `train.fit` trains on."""
 

@@ -56,7 +56,8 @@ def test_bias_is_taken_at_each_querys_own_position(bidirectional):
 
 
 def test_layer_norm_has_no_mean_and_works_in_float32():
-  x = np.random.default_rng(0).normal(size=(3, 8)) * 1e3 + 50
+  rng = np.random.default_rng(0)
+  x = jnp.asarray(rng.normal(size=(3, 8)) * 1e3 + 50)
   module = layers.LayerNorm(dtype="bfloat16")
   variables = module.init(jax.random.key(0), x)
   y = module.apply(variables, x)

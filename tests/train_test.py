@@ -230,8 +230,8 @@ def law_of(trainer, batch):
   module = network.build(trainer.config)
   logits = module.apply(
       {"params": trainer.state.params},
-      *(batch[name] for name in names),
-      batch["decoder_target_tokens"],
+      *(jnp.asarray(batch[name]) for name in names),
+      jnp.asarray(batch["decoder_target_tokens"]),
   )
   return jax.nn.softmax(logits)
 

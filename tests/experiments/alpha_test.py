@@ -3,6 +3,7 @@
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import toy_models
@@ -45,12 +46,10 @@ def logits_of(draft, sources, texts):
   if isinstance(draft, NgramTable):
     before = np.pad(tokens, ((0, 0), (1, 0)))[:, :-1]
     return np.log(draft.probs(np.stack([before, tokens], axis=-1)))
+  read = (pad(sources), tokens, np.ones_like(tokens))
   return np.asarray(
       network.build(draft.config).apply(
-          {"params": draft.params},
-          pad(sources),
-          tokens,
-          np.ones_like(tokens),
+          {"params": draft.params}, *map(jnp.asarray, read)
       )
   )
 
