@@ -35,6 +35,10 @@ class Data(Protocol):
     """Held-out (source, target) pairs, without EOS."""
     ...
 
+  def about(self) -> str:
+    """A line for whoever trains: how much there is, and what is left out."""
+    ...
+
   def train_batches(self, start: int) -> Iterator[Batch]:
     """Training batches without end, from number `start` on."""
     ...
@@ -68,11 +72,24 @@ class Examples:
   seed: int = 0
   buckets: Buckets = BUCKETS
 
-  def train_batches(self, start: int) -> Iterator[Batch]:
-    """See `Data`; batches of one epoch after the other."""
-    plan = batching.BatchPlan.make(
+  def about(self) -> str:
+    """See `Data`."""
+    plan = self._plan()
+    return (
+        f"{len(self.train):,} texts, {plan.num_batches:,} batches an epoch,"
+        f" {plan.padding_fraction:.0%} padding; too long for the buckets:"
+        f" {plan.num_dropped:,} texts, left out, and"
+        f" {plan.num_truncated:,} sources, cut."
+    )
+
+  def _plan(self) -> batching.BatchPlan:
+    return batching.BatchPlan.make(
         self.train, self.tokens_per_batch, self.buckets
     )
+
+  def train_batches(self, start: int) -> Iterator[Batch]:
+    """See `Data`; batches of one epoch after the other."""
+    plan = self._plan()
     first_epoch, start = divmod(start, plan.num_batches)
     for epoch in itertools.count(first_epoch):
       yield from batching.bucket_batches(
@@ -149,6 +166,13 @@ class SeqioExamples:
   buckets: Buckets = BUCKETS
   num_validation: int = 2000
   validation_split: str = "validation"
+
+  def about(self) -> str:
+    """See `Data`."""
+    return (
+        f"{self.name}, as a stream; too long for the buckets: texts are left"
+        " out, sources cut."
+    )
 
   def train_batches(self, start: int) -> Iterator[Batch]:
     """See `Data`."""

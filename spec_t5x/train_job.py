@@ -111,6 +111,7 @@ class TrainJob:
         trainer = self._trainer()
         quality = self._quality(vocabulary, trainer.config.decoder_only)
         starts = provenance.Starts(directory, self._about())
+      console.print(self.data.about())
       bar = _TrainProgress(console, self.schedule.num_steps)
 
       def on_step(step, loss):

@@ -44,6 +44,10 @@ class Mixture:
     """See `Data`; those of the first part first."""
     return [pair for part in self.parts for pair in part.validation]
 
+  def about(self) -> str:
+    """See `Data`; a line for each part."""
+    return "\n".join(part.about() for part in self.parts)
+
   def train_batches(self, start: int) -> Iterator[Batch]:
     """See `Data`."""
     turns = self._turns()

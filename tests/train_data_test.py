@@ -56,6 +56,17 @@ def test_epochs_have_orders_of_their_own():
   assert sorted(first) == sorted(second)
 
 
+def test_what_is_left_out_is_told():
+  # With EOS: one fits, one target and two sources are too long.
+  pairs = [([5, 6], [7]), ([5], [7] * 4), ([5] * 4, [7]), ([5] * 9, [7])]
+  data = train_data.Examples(pairs, [], 16, buckets=((4, 4),))
+  # Two batches of two rows of eight: 5 tokens, and 6 and 6.
+  assert data.about() == (
+      "4 texts, 2 batches an epoch, 47% padding; too long for the buckets:"
+      " 1 texts, left out, and 2 sources, cut."
+  )
+
+
 def test_validation_is_seen_whole():
   data = make_data()
   seen = pairs_of(data.validation_batches())

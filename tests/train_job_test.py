@@ -102,6 +102,7 @@ def test_curve_has_the_metric(trained):
   assert 0 <= last["bleu"] <= 100
   assert 0 <= last["looping"] <= 100
   assert "bleu" not in json.loads(rows[0])
+  assert "16 texts, 2 batches an epoch" in trained[2]
   assert "step 2, loss" in trained[2]
 
 

@@ -46,6 +46,11 @@ def test_a_resumed_run_sees_the_same_batches(start):
       np.testing.assert_array_equal(one[name], other[name])
 
 
+def test_every_part_tells_what_it_has():
+  lines = Mixture([make_part(20), make_part(30, 9)], (1, 1)).about().split("\n")
+  assert [line.split(",")[0] for line in lines] == ["8 texts", "9 texts"]
+
+
 def test_held_out_pairs_are_those_of_all_parts():
   mixture = make_mixture()
   assert [source for source, _ in mixture.validation] == [
