@@ -13,6 +13,8 @@ import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import jax
+
 from spec_t5x import (
     benchmarks,
     model,
@@ -150,6 +152,9 @@ class SweepRun:
       if cell.name in missing:
         write = functools.partial(self.store.write, cell.name, *cell.measure())
         processes.on_first(write)
+        # Programs of a long sweep add up to more memory maps than Linux allows
+        # a process, and XLA crashes while it compiles the next one.
+        jax.clear_caches()
 
   def _outputs(self, temperature: float):
     """Texts that the target generates, until there are tokens enough."""

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import jax
 import numpy as np
 import pytest
 import toy_decoder
@@ -71,6 +72,23 @@ def test_every_cell_is_measured(finished):
   # Outputs, alpha, quality, cost, trace, walltime, lenient: 2 temperatures, 2
   # drafts, 2 leniences, 1 gamma.
   assert len(names) == 2 + 8 + 8 + 2 + 4 + 4 + 4
+
+
+def test_programs_are_freed_after_every_cell(
+    settings, quick_compilation, tmp_path, monkeypatch
+):
+  run = SweepRun(settings, tmp_path / "toy" / "freed")
+  outputs = list(itertools.islice(run.cells(), 2))
+  monkeypatch.setattr(run, "cells", lambda: iter(outputs))
+  freed_after = []
+  clear = jax.clear_caches
+  monkeypatch.setattr(
+      jax,
+      "clear_caches",
+      lambda: (freed_after.append(run.store.names()), clear()),
+  )
+  run.run()
+  assert list(map(len, freed_after)) == [1, 2]
 
 
 def test_a_table_is_measured_like_a_model(settings, models, tmp_path):
