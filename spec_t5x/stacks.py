@@ -11,12 +11,18 @@ from spec_t5x.config import T5Config
 # Of a decoder without an encoder.
 EMPTY_CONTEXT = Context()
 
+Activations = Float[Array, "batch length embed"]
+Bias = Float[Array, "batch heads length keys"]
+MemoryBias = Float[Array, "batch 1 1 inputs"]
+
 
 def _norm(config: T5Config, name: str | None = None) -> layers.LayerNorm:
   return layers.LayerNorm(dtype=config.dtype, name=name)
 
 
-def _attention(config: T5Config, packed=False, packed_qkv=False):
+def _attention(
+    config: T5Config, packed: bool = False, packed_qkv: bool = False
+) -> attention.MultiHeadAttention:
   return attention.MultiHeadAttention(
       emb_dim=config.emb_dim,
       num_heads=config.num_heads,
@@ -29,7 +35,7 @@ def _attention(config: T5Config, packed=False, packed_qkv=False):
   )
 
 
-def _mlp(config: T5Config, packed=False) -> layers.Mlp:
+def _mlp(config: T5Config, packed: bool = False) -> layers.Mlp:
   return layers.Mlp(
       mlp_dim=config.mlp_dim,
       activations=config.mlp_activations,
@@ -39,7 +45,9 @@ def _mlp(config: T5Config, packed=False) -> layers.Mlp:
   )
 
 
-def _biases(config: T5Config, bidirectional: bool):
+def _biases(
+    config: T5Config, bidirectional: bool
+) -> layers.RelativePositionBiases:
   return layers.RelativePositionBiases(
       num_heads=config.num_heads,
       bidirectional=bidirectional,
@@ -71,8 +79,10 @@ class EncoderLayer(nn.Module):
     self.mlp = _mlp(self.config)
     self.dropout = _dropout(self.config)
 
-  def __call__(self, x, bias, deterministic):
-    """Maps [batch, length, embed] to the same shape."""
+  def __call__(
+      self, x: Activations, bias: Bias, deterministic: bool
+  ) -> Activations:
+    """Adds what the layer makes of `x`."""
     y = self.attention(self.pre_attention_layer_norm(x), bias, deterministic)
     x = x + self.dropout(y, deterministic)
     y = self.mlp(self.pre_mlp_layer_norm(x), deterministic)
@@ -131,7 +141,13 @@ class DecoderLayer(nn.Module):
     """Projects encoder outputs to this layer's keys and values."""
     return self.encoder_decoder_attention.project_memory(encoded)
 
-  def _rest(self, x, memory, memory_bias, deterministic):
+  def _rest(
+      self,
+      x: Activations,
+      memory: KeysValues | None,
+      memory_bias: MemoryBias | None,
+      deterministic: bool,
+  ) -> Activations:
     """All that follows self-attention, the same in training and decoding."""
     if memory is not None:
       y = self.encoder_decoder_attention.attend_memory(
@@ -144,16 +160,31 @@ class DecoderLayer(nn.Module):
     y = self.mlp(self.pre_mlp_layer_norm(x), deterministic)
     return x + self.dropout(y, deterministic)
 
-  def __call__(self, x, bias, memory, memory_bias, deterministic):
-    """Maps [batch, length, embed] to the same shape, a whole text at once."""
+  def __call__(
+      self,
+      x: Activations,
+      bias: Bias,
+      memory: KeysValues | None,
+      memory_bias: MemoryBias | None,
+      deterministic: bool,
+  ) -> Activations:
+    """Adds what the layer makes of a whole text."""
     y = self.self_attention(
         self.pre_self_attention_layer_norm(x), bias, deterministic
     )
     x = x + self.dropout(y, deterministic)
     return self._rest(x, memory, memory_bias, deterministic)
 
-  def extend(self, x, buffer, index, bias, memory, memory_bias):
-    """Maps a block [batch, block, embed], reading and writing the buffer."""
+  def extend(
+      self,
+      x: Activations,
+      buffer: KeysValues,
+      index: Int[Array, " batch"],
+      bias: Bias,
+      memory: KeysValues | None,
+      memory_bias: MemoryBias | None,
+  ) -> tuple[Activations, KeysValues]:
+    """Adds what the layer makes of a block, and writes the buffer."""
     y, buffer = self.self_attention.extend(
         self.pre_self_attention_layer_norm(x), buffer, index, bias
     )
@@ -192,7 +223,9 @@ class Decoder(nn.Module):
   def _embedder(self) -> layers.Embed:
     return self.shared_embedder or self.token_embedder
 
-  def _logits(self, x, deterministic):
+  def _logits(
+      self, x: Activations, deterministic: bool
+  ) -> Float[Array, "batch length vocab"]:
     x = self.dropout(self.decoder_norm(x), deterministic)
     if not self.config.logits_via_embedding:
       return self.logits_dense(x)
