@@ -11,6 +11,7 @@ import jinja2
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.report import (
     findings,
+    headline,
     page_tables,
     run_figures,
     tables,
@@ -114,12 +115,16 @@ def render(
   others = page_tables.others(results)
   page = template.render(
       style=style,
-      headlines=_headlines(runs),
+      lead=_lead(runs),
+      fastest=headline.table(headline.rows(runs)),
       contents=_contents(shown, others),
       kinds=_KINDS,
       classes=_classes,
       verdicts=_VERDICTS,
       findings=found,
+      judged=list(
+          dict.fromkeys(run for each in found for run in each.judgements)
+      ),
       missing=missing,
       papers=page_tables.papers(runs),
       theory_figures=_THEORY_FIGURES,
@@ -131,20 +136,21 @@ def render(
   return re.sub(r"\n{2,}", "\n", page).lstrip() + "\n"
 
 
-def _headlines(runs) -> list[str]:
-  """The fastest of each run, measured."""
-  lines = []
-  for run in runs:
-    best = tables.best(tables.walltime_rows(run))
-    if best:
-      lines.append(
-          f"Measured in {best['run']}: {best['measured_speed']:.2f} times as"
-          f" fast as plain decoding ({best['measured_low']:.2f} to"
-          f" {best['measured_high']:.2f}), with the draft {best['draft']},"
-          f" gamma {best['gamma']}, temperature {best['temperature']:g}, on"
-          f" {best['device']}."
-      )
-  return lines
+def _lead(runs) -> str:
+  """The fastest of all that runs measured; empty if none did."""
+  measured = [
+      best for run in runs if (best := tables.best(tables.walltime_rows(run)))
+  ]
+  if not measured:
+    return ""
+  best = max(measured, key=lambda row: row["measured_speed"])
+  return (
+      f"The fastest here, {best['run']}: {best['measured_speed']:.2f} times as"
+      f" fast as plain decoding ({best['measured_low']:.2f} to"
+      f" {best['measured_high']:.2f}), with the draft {best['draft']},"
+      f" gamma {best['gamma']}, temperature {best['temperature']:g}, on"
+      f" {best['device']}."
+  )
 
 
 def _contents(shown, others) -> list[tuple[str, str]]:

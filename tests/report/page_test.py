@@ -15,7 +15,7 @@ from spec_t5x.report import build, theory_figures
 from spec_t5x.report.table import KINDS
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-VOID = {"meta", "link", "img", "br", "hr", "input"}
+VOID = {"meta", "link", "img", "br", "hr", "input", "wbr"}
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +149,18 @@ def test_numbers_say_what_they_are(text, page):
   assert set(badges) <= set(KINDS)
   # A CSV of another program tells it by the names of its columns.
   assert re.search(r"predicted_speed <span class=\"kind predicted\">", text)
+
+
+def test_the_overview_says_what_the_details_say(text):
+  [overview] = re.findall(r'<table class="overview">(.*?)</table>', text, re.S)
+  rows = re.findall(r'href="#(claim-\d+)">([^<]+)</a></th>(.*)', overview)
+  assert len(rows) == text.count('<h3 id="claim-') > 5
+  for claim, title, cells in rows:
+    verdicts = set(re.findall(r'<span class="\w+">([^<]+)', cells))
+    heading = re.search(rf'<h3 id="{claim}">.*?>([^<]+)</span> (.*)</h3>', text)
+    assert heading[2] == title
+    expected = verdicts.pop() if len(verdicts) == 1 else "holds in part"
+    assert heading[1].lower() == expected
 
 
 def test_foreign_text_is_escaped(text):
