@@ -8,6 +8,8 @@ encoder output are projected once per text (`start`).
 
 import dataclasses
 import functools
+from collections.abc import Callable
+from typing import Any
 
 from flax import linen as nn
 from flax.linen import partitioning as nn_partitioning
@@ -165,6 +167,6 @@ class T5Scorer:
       logits = constrain(logits, ("batch", "length", None))
     return logits, cache
 
-  def _apply(self, method: str, params: Params, *args):
+  def _apply(self, method: str | Callable[..., Any], params: Params, *args):
     with nn_partitioning.axis_rules(self.axis_rules):
       return build(self.config).apply({"params": params}, *args, method=method)

@@ -9,6 +9,7 @@ import dataclasses
 import pathlib
 import sys
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import parity_models
@@ -39,8 +40,8 @@ def model(name):
 def test_logits_equal(name, goldens):
   targets = jnp.asarray(parity_models.targets(), "int32")
   logits = network.build(parity_models.CONFIGS[name]).apply(
-      {"params": parity_models.params(name)},
-      parity_models.inputs()[: parity_models.NUM_SCORED],
+      {"params": jax.tree.map(jnp.asarray, parity_models.params(name))},
+      jnp.asarray(parity_models.inputs()[: parity_models.NUM_SCORED]),
       jnp.pad(targets, ((0, 0), (1, 0)))[:, :-1],
       targets,
   )
@@ -97,8 +98,8 @@ def test_a_changed_weight_is_noticed(goldens):
   bias[:, 3] += 0.01
   targets = jnp.asarray(parity_models.targets(), "int32")
   logits = network.build(parity_models.CONFIGS[name]).apply(
-      {"params": changed},
-      parity_models.inputs()[: parity_models.NUM_SCORED],
+      {"params": jax.tree.map(jnp.asarray, changed)},
+      jnp.asarray(parity_models.inputs()[: parity_models.NUM_SCORED]),
       jnp.pad(targets, ((0, 0), (1, 0)))[:, :-1],
       targets,
   )
