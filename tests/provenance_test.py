@@ -110,3 +110,18 @@ def test_a_run_that_goes_on_with_other_code_says_so(tmp_path):
   assert resumed["started"] == "3"
   assert resumed["cells"] == 1
   assert read()["commit"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("model name\t: A\nflags\t\t: sse avx2 avx512f\n", "A, AVX-512"),
+        ("model name\t: A\nflags\t\t: sse avx2\nbugs\t: x\n", "A, AVX2"),
+        ("model name\t: A: B\nflags\t\t: avx512\n", "A: B"),
+    ],
+)
+def test_processors_of_one_name_are_told_apart(tmp_path, lines, expected):
+  info = tmp_path / "cpuinfo"
+  info.write_text(lines)
+  assert provenance._processor(info) == expected
+  assert provenance._processor(tmp_path / "none")
