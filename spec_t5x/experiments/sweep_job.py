@@ -98,7 +98,13 @@ class SweepJob:
     processes.on_first(lambda: self._report(console))
 
   def _report(self, console: Console) -> None:
-    """Shows the tables of the run, and makes those of all runs again."""
+    """Makes the tables of all runs again, and shows those of this one."""
+    with console.status("Tables and figures"):
+      written = build.build(pathlib.Path(self.results))
+    console.print(
+        f"{len(written)} tables and figures written; {self.results}/index.html"
+        " shows them."
+    )
     rows = tables.walltime_rows(self.directory)
     alphas = tables.alpha_table(tables.alpha_rows(self.directory))
     console.print(Markdown(alphas.markdown()))
@@ -110,5 +116,3 @@ class SweepJob:
           f" {row['gamma']}, {row['measured_speed']:.2f}x"
           f" ({row['measured_low']:.2f} to {row['measured_high']:.2f})."
       )
-    for path in build.build(pathlib.Path(self.results)):
-      console.print(f"wrote {path}", highlight=False)

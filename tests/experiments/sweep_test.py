@@ -1,6 +1,7 @@
 """A whole sweep with toy models: what it measures, and that it resumes."""
 
 import dataclasses
+import io
 import itertools
 import json
 import os
@@ -15,11 +16,13 @@ import numpy as np
 import pytest
 import toy_decoder
 import toy_results
+from rich.console import Console
 
 from spec_t5x.drafts import NgramTable
 from spec_t5x.experiments import cells, sweep
 from spec_t5x.experiments.cells import CellStore
 from spec_t5x.experiments.sweep import Sweep, SweepRun
+from spec_t5x.experiments.sweep_job import SweepJob
 from spec_t5x.report import build, measures, traces
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -72,6 +75,17 @@ def test_every_cell_is_measured(finished):
   # Outputs, alpha, quality, cost, trace, walltime, lenient: 2 temperatures, 2
   # drafts, 2 leniences, 1 gamma.
   assert len(names) == 2 + 8 + 8 + 2 + 4 + 4 + 4
+
+
+def test_the_tables_are_the_last_thing_shown(finished, settings):
+  _, directory = finished
+  console = Console(file=io.StringIO(), width=100)
+  results = directory.parents[1]
+  SweepJob(settings, directory.name, str(results))._report(console)
+  assert (results / "index.html").is_file()
+  first, *_, last = console.file.getvalue().splitlines()
+  assert "tables and figures written" in first
+  assert last.startswith("Fastest at temperature 1: ")
 
 
 def test_programs_are_freed_after_every_cell(
