@@ -74,14 +74,14 @@ class Examples:
 
   def about(self) -> str:
     """See `Data`."""
-    plan = self._plan()
+    plan = self._plan
     return (
         f"{len(self.train):,} texts, {plan.num_batches:,} batches an epoch,"
-        f" {plan.padding_fraction:.0%} padding; too long for the buckets:"
-        f" {plan.num_dropped:,} texts, left out, and"
-        f" {plan.num_truncated:,} sources, cut."
+        f" {plan.padding_fraction:.0%} padding; too long for the buckets: texts"
+        f" left out {plan.num_dropped:,}, sources cut {plan.num_truncated:,}."
     )
 
+  @functools.cached_property
   def _plan(self) -> batching.BatchPlan:
     return batching.BatchPlan.make(
         self.train, self.tokens_per_batch, self.buckets
@@ -89,7 +89,7 @@ class Examples:
 
   def train_batches(self, start: int) -> Iterator[Batch]:
     """See `Data`; batches of one epoch after the other."""
-    plan = self._plan()
+    plan = self._plan
     first_epoch, start = divmod(start, plan.num_batches)
     for epoch in itertools.count(first_epoch):
       yield from batching.bucket_batches(

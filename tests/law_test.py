@@ -89,8 +89,8 @@ def test_what_is_drawn_comes_with_the_law_it_was_drawn_from():
   assert ((probs > 0).sum(-1) == 2).all()
   drawn = jnp.take_along_axis(probs, tokens[..., None], axis=-1)
   assert (drawn > 0).all()
-  # Both ids turn up in each row: to miss one of at least 5% in 500 draws has a
-  # probability below 1e-11.
+  # Both ids turn up in each row: missing one of at least 5% in 500 draws has a
+  # probability below 1e-11, twice that for two rows.
   assert probs.max() < 0.95
   assert [len(np.unique(tokens[:, row])) for row in range(2)] == [2, 2]
 

@@ -63,7 +63,7 @@ def test_what_is_left_out_is_told():
   # Two batches of two rows of eight: 5 tokens, and 6 and 6.
   assert data.about() == (
       "4 texts, 2 batches an epoch, 47% padding; too long for the buckets:"
-      " 1 texts, left out, and 2 sources, cut."
+      " texts left out 1, sources cut 2."
   )
 
 

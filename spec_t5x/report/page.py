@@ -138,12 +138,9 @@ def render(
 
 def _lead(runs) -> str:
   """The fastest of all that runs measured; empty if none did."""
-  measured = [
-      best for run in runs if (best := tables.best(tables.walltime_rows(run)))
-  ]
-  if not measured:
+  best = tables.best([row for run in runs for row in tables.walltime_rows(run)])
+  if not best:
     return ""
-  best = max(measured, key=lambda row: row["measured_speed"])
   return (
       f"The fastest here, {best['run']}: {best['measured_speed']:.2f} times as"
       f" fast as plain decoding ({best['measured_low']:.2f} to"
