@@ -92,6 +92,10 @@ def _panels(
       axis.set_xlabel(against)
       if against in _WHOLE:
         axis.xaxis.get_major_locator().set_params(integer=True)
+        # One place alone would stand between fractions.
+        left, right = axis.get_xlim()
+        if right - left < 1:
+          axis.set_xlim(left - 1, right + 1)
     # A limit that is set keeps the other, so all curves must be there.
     for axis in axes[0]:
       finish(axis)
@@ -99,6 +103,7 @@ def _panels(
     figure.legend(
         *axes[0][0].get_legend_handles_labels(),
         fontsize=7,
+        handlelength=3,
         loc="outside right upper",
     )
     return save(figure, path)
@@ -123,14 +128,15 @@ def speed_against_gamma(
         label=f"{draft}, measured",
     )
     for name, style, what in (
-        ("predicted_speed_measured_v", "--", "c and v"),
-        ("predicted_speed", ":", "c"),
+        ("predicted_speed_measured_v", "--+", "c and v"),
+        ("predicted_speed", ":x", "c"),
     ):
       axis.plot(
           gammas,
           column(name),
           style,
           color=color,
+          markersize=4,
           label=f"{draft}, Thm 3.8 with {what}",
       )
 
@@ -156,8 +162,9 @@ def tokens_against_gamma(
     axis.plot(
         gammas,
         theory.expected_tokens(alpha, np.array(gammas)),
-        "--",
+        "--+",
         color=color,
+        markersize=4,
         label=f"{draft}, Eq 1 with alpha = {alpha:.2f}",
     )
 
