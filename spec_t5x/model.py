@@ -1,6 +1,7 @@
 """A T5 in memory, loaded from a directory or from the hub."""
 
 import dataclasses
+import functools
 import os
 import pathlib
 
@@ -33,6 +34,15 @@ class Model:
   config: T5Config
   params: Params
   vocabulary: Vocabulary | None = None
+
+  @functools.cached_property
+  def packed(self) -> tuple[T5Config, Params]:
+    """Configuration and parameters in the layout for CPUs, see `packing`.
+
+    All decoders of a model share it, so that it is in memory once, and what
+    one has left in a processor's cache is there for the next.
+    """
+    return packing.pack(self.config, self.params)
 
 
 def find(name_or_path: str | os.PathLike[str]) -> pathlib.Path:
@@ -131,5 +141,5 @@ def for_decoding(
     params = partitioning.place(model.config, model.params, mesh, rules)
     return model.config, params
   if jax.default_backend() == "cpu":
-    return packing.pack(model.config, model.params)
+    return model.packed
   return model.config, model.params
