@@ -10,7 +10,7 @@ source scripts/setup_env.sh
 recipes=(
   ende_target_shallow ende_target target
   ende_small small
-  ende_small_distilled small_distilled
+  ende_small_distilled small_distilled_shallow small_distilled
   ende_base ende_large
 )
 for recipe in "${recipes[@]}"; do

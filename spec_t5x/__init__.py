@@ -9,6 +9,7 @@ result = decoder(["Open the file."])
 from spec_t5x.decoder import Decoder, DecodeResult
 from spec_t5x.drafts import NgramTable, PromptLookup
 from spec_t5x.model import Model, load
+from spec_t5x.shortlist import shorten
 
 __all__ = [
     "DecodeResult",
@@ -17,5 +18,6 @@ __all__ = [
     "NgramTable",
     "PromptLookup",
     "load",
+    "shorten",
 ]
 __version__ = "0.1.0"

@@ -27,6 +27,7 @@ class T5Config:
     relpos_max_distance: distances from here on share a bucket.
     float32_attention_logits: attention logits in float32 whatever the dtype.
     packed: parameters in the `decode` layout (see `packing`).
+    shortlist: number of tokens that have logits (see `shortlist`); 0 for all.
   """
 
   vocab_size: int
@@ -44,6 +45,7 @@ class T5Config:
   relpos_max_distance: int = 128
   float32_attention_logits: bool = False
   packed: bool = False
+  shortlist: int = 0
 
   def __post_init__(self):
     """Checks every field that a user can set wrongly."""
@@ -55,6 +57,11 @@ class T5Config:
         raise ValueError(
             f"`{name}` must be at least 1. Got {getattr(self, name)}."
         )
+    if not 0 <= self.shortlist <= self.vocab_size:
+      raise ValueError(
+          f"`shortlist` must be from 0 to `vocab_size`, {self.vocab_size}."
+          f" Got {self.shortlist}."
+      )
     if self.num_encoder_layers < 0:
       raise ValueError(
           "`num_encoder_layers` must be 0 (decoder-only) or more."

@@ -170,12 +170,12 @@ class DecodeJob:
     settings = dataclasses.asdict(self)
     for name in _NOT_SETTINGS:
       del settings[name]
-    found = find_draft(self.draft) if self.draft else None
+    found = find_draft(self.draft) if self.draft else ()
     return settings | {
         "inputs_sha256": lines.sha256,
         "target_sha256": weights_hash(find(self.target)),
         "draft": self.draft if self.draft and not found else None,
-        "draft_sha256": weights_hash(found) if found else None,
+        "draft_sha256": weights_hash(*found) if found else None,
     }
 
   def _load(self, lines: decode_files.Inputs, console: Console) -> Decoder:

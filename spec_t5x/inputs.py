@@ -57,6 +57,11 @@ def num_ids(
       model is decoder-only and the other is not, or `vocab_size` is out of
       range.
   """
+  if target.config.shortlist:
+    raise ValueError(
+        "`target` must have logits for all tokens: only a draft may be"
+        f" shortened. Got {target.name!r}."
+    )
   limit = min(target.config.vocab_size, _draft_size(target, draft))
   if vocab_size is None:
     known = target.vocabulary.num_ids if target.vocabulary else limit

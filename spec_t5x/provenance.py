@@ -10,6 +10,7 @@ import pathlib
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -67,24 +68,24 @@ def device_name() -> str:
   return f"{jax.device_count()} x {jax.devices()[0].device_kind}"
 
 
-def weights_hash(path: str | os.PathLike[str]) -> str:
-  """SHA-256 over the files of a weights directory, by name and content.
+def weights_hash(*paths: str | os.PathLike[str]) -> str:
+  """SHA-256 over the files of weights, by name and content.
 
   Args:
-    path: the directory, or a file.
+    *paths: directories and files; one, but for a model with a list of tokens.
 
   Raises:
-    FileNotFoundError: there is nothing at `path`.
+    FileNotFoundError: there is nothing at a path.
   """
   digest = hashlib.sha256()
-  root = pathlib.Path(path)
-  if not root.exists():
-    raise FileNotFoundError(f"There are no weights {root}.")
-  tree = [root] if root.is_file() else root.rglob("*")
-  for path in sorted(p for p in tree if p.is_file()):
-    digest.update(path.relative_to(root).as_posix().encode())
-    with path.open("rb") as file:
-      digest.update(hashlib.file_digest(file, "sha256").digest())
+  for root in map(pathlib.Path, paths):
+    if not root.exists():
+      raise FileNotFoundError(f"There are no weights {root}.")
+    tree = [root] if root.is_file() else root.rglob("*")
+    for path in sorted(p for p in tree if p.is_file()):
+      digest.update(path.relative_to(root).as_posix().encode())
+      with path.open("rb") as file:
+        digest.update(hashlib.file_digest(file, "sha256").digest())
   return digest.hexdigest()
 
 
@@ -109,12 +110,15 @@ def facts() -> dict[str, Any]:
 
 
 def collect(
-    models: dict[str, str], data: dict[str, Any], seed: int, dtype: str
+    models: dict[str, Sequence[os.PathLike[str]]],
+    data: dict[str, Any],
+    seed: int,
+    dtype: str,
 ) -> dict[str, Any]:
   """Returns what a reader needs to repeat a run.
 
   Args:
-    models: role to weights directory.
+    models: role to weights directories and files.
     data: what was decoded: task, split, number of texts.
     seed: of all random numbers.
     dtype: of parameters and activations.
@@ -124,7 +128,7 @@ def collect(
       "seed": seed,
       "dtype": dtype,
       "weights_sha256": {
-          role: weights_hash(directory) for role, directory in models.items()
+          role: weights_hash(*paths) for role, paths in models.items()
       },
       "data": data,
   }

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jaxtyping import Array, Bool, Float, Int
 
-from spec_t5x import attention, layers
+from spec_t5x import attention, biases, layers
 from spec_t5x.cache import Cache, Context, KeysValues
 from spec_t5x.config import T5Config
 
@@ -47,8 +47,8 @@ def _mlp(config: T5Config, packed: bool = False) -> layers.Mlp:
 
 def _biases(
     config: T5Config, bidirectional: bool
-) -> layers.RelativePositionBiases:
-  return layers.RelativePositionBiases(
+) -> biases.RelativePositionBiases:
+  return biases.RelativePositionBiases(
       num_heads=config.num_heads,
       bidirectional=bidirectional,
       num_buckets=config.relpos_num_buckets,
@@ -113,7 +113,7 @@ class Encoder(nn.Module):
     length = x.shape[1]
     mask = nn.make_attention_mask(visible, visible, dtype=bool)
     bias = self.relpos_bias(jnp.arange(length)[None], length)
-    bias = bias + layers.mask_to_bias(mask, bias.dtype)
+    bias = bias + biases.mask_to_bias(mask, bias.dtype)
     x = self.dropout(x, deterministic)
     for layer in self.layers:
       x = layer(x, bias, deterministic)
@@ -210,7 +210,9 @@ class Decoder(nn.Module):
     self.layers = [DecoderLayer(cfg) for _ in range(cfg.num_decoder_layers)]
     self.decoder_norm = _norm(cfg)
     self.dropout = _dropout(cfg)
-    if not cfg.logits_via_embedding:
+    if cfg.shortlist:
+      self.shortlist = layers.Shortlist(cfg.shortlist, cfg.vocab_size)
+    elif not cfg.logits_via_embedding:
       # Float32 whatever the dtype, for stability.
       self.logits_dense = layers.Dense(
           cfg.vocab_size,
@@ -226,10 +228,14 @@ class Decoder(nn.Module):
   def _logits(
       self, x: Activations, deterministic: bool
   ) -> Float[Array, "batch length vocab"]:
+    cfg = self.config
     x = self.dropout(self.decoder_norm(x), deterministic)
-    if not self.config.logits_via_embedding:
+    if not (cfg.shortlist or cfg.logits_via_embedding):
       return self.logits_dense(x)
-    return self._embedder.attend(x) / jnp.sqrt(x.shape[-1])
+    logits = self.shortlist(x) if cfg.shortlist else self._embedder.attend(x)
+    if cfg.logits_via_embedding:
+      logits = logits / jnp.sqrt(x.shape[-1])
+    return logits
 
   def start(
       self,
@@ -239,7 +245,7 @@ class Decoder(nn.Module):
     """Projects the encoder output once for all decode steps."""
     return Context(
         memory=tuple(layer.start(encoded) for layer in self.layers),
-        bias=layers.mask_to_bias(visible, self.config.dtype)[:, None, None],
+        bias=biases.mask_to_bias(visible, self.config.dtype)[:, None, None],
     )
 
   def __call__(
@@ -254,7 +260,7 @@ class Decoder(nn.Module):
     causal = jnp.tri(length, dtype=bool)
     mask = nn.make_attention_mask(targets > 0, targets > 0, dtype=bool) & causal
     bias = self.relpos_bias(jnp.arange(length)[None], length)
-    bias = bias + layers.mask_to_bias(mask, bias.dtype)
+    bias = bias + biases.mask_to_bias(mask, bias.dtype)
     x = self.dropout(self._embedder(tokens), deterministic)
     memory = context.memory or (None,) * len(self.layers)
     for layer, keys_values in zip(self.layers, memory, strict=True):
@@ -274,7 +280,7 @@ class Decoder(nn.Module):
     positions = index[:, None] + jnp.arange(tokens.shape[1])
     visible = jnp.arange(length) <= positions[..., None]
     bias = self.relpos_bias(positions, length)
-    bias = bias + layers.mask_to_bias(visible, bias.dtype)[:, None]
+    bias = bias + biases.mask_to_bias(visible, bias.dtype)[:, None]
     x = self._embedder(tokens)
     memory = context.memory or (None,) * len(self.layers)
     buffers = []

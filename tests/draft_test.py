@@ -64,9 +64,9 @@ def test_names(directory, table, tmp_path):
   assert load_draft("lookup:5") == PromptLookup(5)
   assert load_draft(f"ngram:{path}").order == 3
   assert load_draft(directory).config == toy_decoder.CONFIG
-  assert find_draft("lookup:5") is None
-  assert find_draft(f"ngram:{path}") == path
-  assert find_draft(directory) == directory
+  assert find_draft("lookup:5") == ()
+  assert find_draft(f"ngram:{path}") == (path,)
+  assert find_draft(directory) == (directory,)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,7 @@ def test_job_with_a_table(directory, table, tmp_path):
 def test_only_models_are_called_models():
   assert is_model("shipped:small")
   assert is_model("path/to/lookup_draft")
+  assert is_model("shortlist:shipped:ende+shipped:small")
   assert not is_model("ngram:path/to/file")
   assert not is_model("lookup")
   assert not is_model("lookup:3")

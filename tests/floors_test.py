@@ -20,11 +20,11 @@ PACKAGE = ROOT / "spec_t5x"
 FLOORS = (
     "types config",
     "standardize acceptance verification theory statistics",
-    "layers attention cache stacks network packing partitioning",
+    "biases layers attention cache stacks network packing partitioning",
     "law texts drafts decoding_types loop_state decoding",
     "atomic processes provenance vocabulary corpora batching metrics programs"
     " prompts humaneval paper_data benchmarks seqio_tasks tasks prompt_tasks"
-    " checkpoints model inputs draft placement decode_result"
+    " checkpoints model shortlist inputs draft placement decode_result"
     " decoder t5x_options t5x_decoding t5x_decode_fn t5x_model t5x_plugin",
     "decode_batches decode_files decode_job decode_summary distill gin_flags"
     " grow optimizers process_flags train train_curve train_data train_job"

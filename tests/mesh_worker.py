@@ -22,6 +22,7 @@ from spec_t5x.config import T5Config
 from spec_t5x.decoder import Decoder
 from spec_t5x.model import Model, load
 from spec_t5x.network import T5Scorer
+from spec_t5x.shortlist import shorten
 
 TARGET = T5Config(48, 32, 8, 4, 64, 1, 1)
 # Four heads, of no use to eight devices. Another padding of the vocabulary.
@@ -48,6 +49,8 @@ def decode(target, draft, case):
   """Tokens and acceptances of a case, as lists."""
   mode, shape, draft_sharding = case.split(":")
   settings = {}
+  if draft_sharding == "shortened":
+    draft, draft_sharding = shorten(draft, range(1, 25)), "sharded"
   if shape != "1":
     settings["mesh"] = make_mesh(shape)
     if draft_sharding != "none":

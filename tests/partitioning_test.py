@@ -27,6 +27,8 @@ SLOW_CASES = (
     ),
     ("mixed", "2x4", "sharded"),
     ("greedy", "2x4", "sharded"),
+    ("mixed", "2x4", "shortened"),
+    ("greedy", "4x2", "shortened"),
     ("mixed", "4x2", "none"),
     ("greedy", "1x8", "none"),
 )
@@ -56,7 +58,7 @@ def run_worker(directory, cases):
 
 
 def _one_device(how):
-  return "none" if how == "none" else "replicated"
+  return how if how in ("none", "shortened") else "replicated"
 
 
 @pytest.fixture(scope="module")

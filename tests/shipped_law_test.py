@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import spec_t5x
-from spec_t5x import corpora, network
+from spec_t5x import corpora, network, shortlist
 
 # Quantiles of chi-square with 9 degrees of freedom, and of |normal|, at 1e-4.
 CHI_SQUARE_9, NORMAL = 33.72, 3.89
@@ -92,8 +92,13 @@ def statistics(texts):
 @pytest.mark.parametrize(
     "block_verification", [False, pytest.param(True, marks=pytest.mark.slow)]
 )
-def test_tokens_follow_the_targets_law(block_verification):
-  texts = decode(*models(), block_verification=block_verification)
+@pytest.mark.parametrize("listed", [None, 256])
+def test_tokens_follow_the_targets_law(block_verification, listed):
+  target, draft = models()
+  if listed:
+    ids = shortlist.load(shortlist.find("shipped:ende"))
+    draft = shortlist.shorten(draft, ids[:listed])
+  texts = decode(target, draft, block_verification=block_verification)
   chi_square, deviation = statistics(texts)
   assert chi_square < CHI_SQUARE_9
   assert deviation < NORMAL

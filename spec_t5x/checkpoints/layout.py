@@ -64,11 +64,13 @@ def parameter_shapes(config: T5Config) -> dict[str, Shape]:
   """Shapes of all tensors of a model by path, embedding first.
 
   Raises:
-    ValueError: `config.packed` is set. Files hold T5X's tree; parameters are
-      packed after they are loaded.
+    ValueError: `config.packed` or `config.shortlist` is set. Files hold T5X's
+      tree; parameters are packed and drafts shortened after they are loaded.
   """
   if config.packed:
     raise ValueError("`config.packed` must be False for a checkpoint.")
+  if config.shortlist:
+    raise ValueError("`config.shortlist` must be 0 for a checkpoint.")
   embed, joined = config.emb_dim, config.num_heads * config.head_dim
   attention = {name: (embed, joined) for name in ("query", "key", "value")}
   attention["out"] = (joined, embed)
