@@ -35,7 +35,7 @@ def runs(monkeypatch):
       ["bash", "-euc", program], capture_output=True, text=True, check=True
   )
   paths = re.findall(r"--gin_file=(\S+)", done.stdout)
-  assert len(paths) == 9
+  assert len(paths) == 10
   return [
       (directory, [name for name in needs if name])
       for directory, *needs in map(macros, paths)
