@@ -293,3 +293,14 @@ def test_unknown_shipped_models_are_named():
 
 def test_padded_lengths_are_few():
   assert [inputs.padded_length(n) for n in (0, 1, 16, 17)] == [16, 16, 16, 32]
+
+
+def test_decoders_of_a_model_share_its_weights(target):
+  one, other = (spec_t5x.Decoder(target, target, gamma=g) for g in (1, 4))
+  arrays = [
+      jax.tree.leaves(weights)
+      for decoder in (one, other)
+      for weights in (decoder.weights.target, decoder.weights.draft)
+  ]
+  for same in zip(*arrays, strict=True):
+    assert len({array.unsafe_buffer_pointer() for array in same}) == 1
