@@ -98,7 +98,7 @@ BUGS = {
     ),
     "relative bias of a block (TRT-LLM #13870, keras-hub #2932)": (
         "network_blocks_test::test_every_split_into_blocks",
-        "layers_test::test_bias_is_taken_at_each_querys_own_position",
+        "biases_test::test_bias_is_taken_at_each_querys_own_position",
     ),
     "padding of the inputs changes results (bert4keras #387, ReProver)": (
         "network_test::test_padding_of_the_inputs_changes_nothing",
