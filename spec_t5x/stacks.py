@@ -230,12 +230,14 @@ class Decoder(nn.Module):
   ) -> Float[Array, "batch length vocab"]:
     cfg = self.config
     x = self.dropout(self.decoder_norm(x), deterministic)
-    if not (cfg.shortlist or cfg.logits_via_embedding):
-      return self.logits_dense(x)
-    logits = self.shortlist(x) if cfg.shortlist else self._embedder.attend(x)
-    if cfg.logits_via_embedding:
-      logits = logits / jnp.sqrt(x.shape[-1])
-    return logits
+    if cfg.shortlist:
+      logits = self.shortlist(x)
+    elif cfg.logits_via_embedding:
+      logits = self._embedder.attend(x)
+    else:
+      logits = self.logits_dense(x)
+    scale = jnp.sqrt(x.shape[-1]) if cfg.logits_via_embedding else 1
+    return logits / scale
 
   def start(
       self,

@@ -10,9 +10,19 @@ from unittest import mock
 
 import pytest
 import toy_models
+import toy_shortlist
 from enumeration import Cells, Script, is_exact
 from jax import numpy as jnp
-from toy_laws import BLOCK, HALVES, MIXED, PAPER, SOFT, ToyLaws, softened
+from toy_laws import (
+    BLOCK,
+    HALVES,
+    LISTED,
+    MIXED,
+    PAPER,
+    SOFT,
+    ToyLaws,
+    softened,
+)
 
 from spec_t5x import acceptance, decoding, verification
 from spec_t5x.drafts.model import ModelDraft
@@ -169,3 +179,13 @@ def test_block_moved_back_into_a_short_buffer(scorer):
   with mock.patch.object(toy_models, "TableScorer", scorer):
     exact = is_exact([ToyLaws(MIXED, 9)], 1, 2, Cells(4, 2, 4))
   assert exact == (scorer is not ShortBuffers)
+
+
+@pytest.mark.parametrize(
+    ("make_draft", "exact"),
+    [(toy_shortlist.listed_draft, True), (toy_shortlist.WholeLawDraft, False)],
+)
+def test_law_from_before_the_list(make_draft, exact):
+  laws = [ToyLaws(LISTED, 0)]
+  cells = Cells(2, 2, 12)
+  assert is_exact(laws, 1, 2, cells, make_draft=make_draft) == exact

@@ -10,8 +10,19 @@ from fractions import Fraction
 import pytest
 import toy_laws
 import toy_models
+import toy_shortlist
 from enumeration import Cells, Script, is_exact, output_laws, text_law
-from toy_laws import BLOCK, FEW, HALVES, MIXED, POINT, SOFT, VOCAB, ToyLaws
+from toy_laws import (
+    BLOCK,
+    FEW,
+    HALVES,
+    LISTED,
+    MIXED,
+    POINT,
+    SOFT,
+    VOCAB,
+    ToyLaws,
+)
 
 from spec_t5x.decoding_types import Models, Weights
 from spec_t5x.drafts.model import ModelDraft
@@ -79,6 +90,21 @@ def test_point_masses(block_verification):
       3,
       Cells(1, 2, 4),
       make_draft=toy_models.PointDraft,
+      block_verification=block_verification,
+  )
+
+
+@pytest.mark.parametrize(
+    ("gamma", "length", "block_verification"),
+    [(1, 2, False), (1, 3, False), (2, 2, False), (1, 2, True)],
+)
+def test_a_draft_of_listed_tokens(gamma, length, block_verification):
+  assert is_exact(
+      [ToyLaws(LISTED, seed) for seed in (0, 1)],
+      gamma,
+      length,
+      Cells(2, 2, 12),
+      make_draft=toy_shortlist.listed_draft,
       block_verification=block_verification,
   )
 

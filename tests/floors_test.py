@@ -29,7 +29,7 @@ FLOORS = (
     "decode_batches decode_files decode_job decode_summary distill gin_flags"
     " grow optimizers process_flags train train_curve train_data train_job"
     " train_loss train_mixture train_quality train_state trace experiments"
-    " report tpu",
+    " report text_flags tpu",
 )
 FLOOR_OF = {
     name: number

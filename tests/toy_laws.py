@@ -50,6 +50,9 @@ FEW = (
     (TWO, placed(TWO, 1, 2)),
     (TWO, placed(TWO, 2, 3)),
 )
+# For a draft of two listed tokens, on which FLAT is TWO: draft cells 2, accept
+# cells 2, next-token cells 12.
+LISTED = ((SKEWED, FLAT), (FLAT, FLAT), (TWO, FLAT))
 # For block verification with gamma = 2: draft cells 2, accept cells 3 and 2
 # (seed 12) or, with an adaptive stop, 6 and 4, next-token cells 4.
 BLOCK = (

@@ -165,7 +165,7 @@ def tokens_against_gamma(
         "--+",
         color=color,
         markersize=4,
-        label=f"{draft}, Eq 1 with alpha = {alpha:.2f}",
+        label=f"{draft}, Eq 1 with alpha",
     )
 
   one = lambda axis: axis.set_ylim(bottom=1)
